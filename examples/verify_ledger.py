@@ -1,0 +1,52 @@
+"""Verify a ledger after docs/file-formats.md, with the standard library: `python verify_ledger.py s-1.log.jsonl`."""
+
+import hashlib
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+
+def sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def parsed(line: bytes) -> dict:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return {}  # unreadable: half a line that a crash left, or damage
+    return found if isinstance(found, dict) else {}
+
+
+def problems(ledger: Path) -> Iterator[str]:
+    """What is wrong, in sentences. The anchor is read first: a writer may be at work."""
+    beside = Path(str(ledger).replace(".log.jsonl", ".head.json"))
+    block = beside.read_bytes() if beside.is_file() else b""
+    body, _, rest = block.partition(b',"sum":"')
+    anchor = json.loads(block) if len(block) == 512 and rest[:64] == sha256(body).encode() else {}
+    data = ledger.read_bytes()
+    lines = data.removesuffix(b"\n").split(b"\n")
+    for number, (line, before) in enumerate(zip(lines, [b"", *lines[:-1]], strict=True), 1):
+        entry = parsed(line)
+        if entry and entry.get("seq") != number:
+            yield f"line {number} was written as line {entry.get('seq')}"
+        if entry and number > 1 and entry.get("prevHash") != sha256(before):
+            yield f"line {number - 1} is not the one that line {number} was written behind"
+        for name in re.findall(rb'"(?:media|stored)":\{"sha256":"([0-9a-f]{64})"', line if entry else b""):
+            file = ledger.parent / "files" / name[:2].decode() / name.decode()
+            if not file.is_file() or sha256(file.read_bytes()) != name.decode():
+                yield f"line {number} names a file that is missing or changed: {file.name}"
+    if not anchor:
+        yield "there is no anchor, so nobody can say whether the end is missing"
+    elif len(data) < anchor["bytes"] or sha256(data[: anchor["bytes"] - 1].split(b"\n")[-1]) != anchor["hash"]:
+        yield f"line {anchor['count']}, the last one that the anchor names, is missing or changed"
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2 or not Path(sys.argv[1]).is_file():
+        sys.exit("give one ledger that is there: python verify_ledger.py SESSION.log.jsonl")
+    found = list(problems(Path(sys.argv[1])))
+    print("\n".join(found) or "as it was written")
+    sys.exit(bool(found))

@@ -1,0 +1,82 @@
+"""Values that a caller or a builder was given, looked at where they are given: a wrong one names itself at once."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from harness.errors import ConfigError
+
+__all__ = ["callable_with", "kind_of", "positive", "positive_or_none", "text", "whole"]
+
+T = TypeVar("T")
+
+
+def text(what: str, value: str) -> str:
+    """The value, if it is text. Raises `ConfigError` naming `what`."""
+    return kind_of(what, value, str, "text")
+
+
+def kind_of(what: str, value: T, kind: type[Any], advice: str) -> T:
+    """The value, if it is an object of `kind`, and no class. Raises `ConfigError`; `advice` says what to give."""
+    if isinstance(value, type):
+        raise ConfigError(f"{what} is the class {value.__name__}; give {advice}, made from a class")
+    if not isinstance(value, kind):
+        raise ConfigError(f"{what} must not be {_shown(value)}; give {advice}")
+    return value
+
+
+def positive(what: str, value: object) -> float:
+    """The value, if it is a number of seconds above 0. Raises `ConfigError`."""
+    number = _number(value)
+    if number is None or not number > 0:
+        raise ConfigError(f"{what} is {_shown(value)}; give seconds above 0")
+    return number
+
+
+def positive_or_none(what: str, value: object) -> float | None:
+    """The same where None stands for no limit."""
+    number = None if value is None else _number(value)
+    if value is not None and (number is None or not number > 0):
+        raise ConfigError(f"{what} is {_shown(value)}; give seconds above 0, or None for no limit")
+    return number
+
+
+def whole(what: str, value: object, least: int = 1) -> int:
+    """The value, if it is a whole number of at least `least`. Raises `ConfigError`."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise ConfigError(f"{what} is {_shown(value)}; give a whole number, {least} or more")
+    return value
+
+
+def callable_with(what: str, value: Any, arguments: int, advice: str) -> Any:
+    """The value, if it can be called with so many arguments. Raises `ConfigError`; `advice` says what to give."""
+    if not callable(value):
+        raise ConfigError(f"{what} must not be {_shown(value)}; give {advice}")
+    if not _takes(value, arguments):
+        raise ConfigError(f"{what} {value!r} cannot be called with {arguments} argument(s); give {advice}")
+    return value
+
+
+def _takes(function: Callable[..., Any], arguments: int) -> bool:
+    """Whether a call with so many positional arguments fits; True where a signature cannot be found out."""
+    try:
+        inspect.signature(function).bind(*[None] * arguments)
+    except TypeError:
+        return False
+    except ValueError:  # a built-in without a signature
+        return True
+    return True
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value):
+        return value
+    return None
+
+
+def _shown(value: object) -> str:
+    """A short form for a message: numbers as they are, of everything else the type."""
+    return repr(value) if isinstance(value, int | float | None) else f"of type {type(value).__name__}"

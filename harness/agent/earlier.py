@@ -1,0 +1,87 @@
+"""Going back in conversations, copying them, naming things in them, and what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from harness.agent.binding import Binding
+from harness.agent.config import AgentConfig
+from harness.agent.gate import process_gate
+from harness.agent.open_session import holding, restore
+from harness.errors import ConfigError
+from harness.filesystem import pool
+from harness.sessions.branching import has_line
+from harness.sessions.cache import OpenSession
+from harness.sessions.catalog import SessionCatalog
+from harness.sessions.forking import fork_session
+from harness.sessions.layout import Owner, SessionFiles
+from harness.sessions.state_modules import StateModules
+from harness.sessions.usage import UsageReport, read_usage
+from harness.state import SessionKey
+
+__all__ = ["branch", "fork", "label", "rename", "usage"]
+
+
+async def branch(config: AgentConfig, binding: Binding, entry_id: str) -> str:
+    """The id of the line behind which the session goes on from that turn's end."""
+    async with _held(config, binding) as session:
+        line = await session.tree.branch(entry_id)
+        await session.tree.commit(sync=True)
+        # A snapshot of what was left behind must not come back as something that the ledger lacks.
+        store, key = binding.ctx.session, binding.ctx.session_key
+        if store is not None and isinstance(key, SessionKey):
+            await session.snapshots.save(store, key, session.tree, session.tree.states())
+        return line
+
+
+async def fork(config: AgentConfig, source: Binding, target: Binding, entry_id: str | None) -> str:
+    """The id of the new session. No lock is taken on the old one: what it has written stays as it is."""
+    owner = Owner(source.session_id, config.agent_id, source.namespace)
+    files = SessionFiles.of(source.sessions_folder, source.session_id)
+    place = SessionFiles.of(target.sessions_folder, target.session_id)
+    async with process_gate().hold(target.place, fork, config.gate_timeout):
+        await pool.run(fork_session, files, owner, place, target.session_id, entry_id)
+    return target.session_id
+
+
+async def label(config: AgentConfig, binding: Binding, entry_id: str, name: str) -> str:
+    """The id of the line that names another one."""
+    if not name.strip():
+        raise ConfigError("a label needs a name that is not blank")
+    async with _held(config, binding) as session:
+        tree = session.tree
+        if not await pool.run(has_line, tree.files, entry_id):
+            raise ConfigError(
+                f"there is no line {entry_id!r} in session {binding.session_id!r}; use an entry id of its tree"
+            )
+        line = tree.add("label", {"target": entry_id, "name": name})
+        await tree.commit(sync=True)
+        return line
+
+
+async def rename(config: AgentConfig, binding: Binding, catalog: SessionCatalog, title: str) -> None:
+    """Give a session a title, in its ledger and in the list."""
+    async with _held(config, binding) as session:
+        stored = dict(session.tree.redacted({"title": title}))
+        session.tree.add("event", {"kind": "title", "data": stored})
+        await session.tree.commit(sync=True)
+    catalog.note_title(binding.session_id, stored["title"])
+    await catalog.flush()
+
+
+async def usage(bindings: list[Binding]) -> UsageReport:
+    """What the requests of these sessions cost."""
+    files = [(binding.session_id, SessionFiles.of(binding.sessions_folder, binding.session_id)) for binding in bindings]
+    return await pool.run(read_usage, files)
+
+
+@asynccontextmanager
+async def _held(config: AgentConfig, binding: Binding) -> AsyncIterator[OpenSession]:
+    """The session, its two tracks brought together, held against calls and other processes."""
+    async with (
+        process_gate().hold(binding.place, config, config.gate_timeout),
+        holding(config, binding) as session,
+    ):
+        await restore(config, binding, session, StateModules([]))
+        yield session

@@ -1,0 +1,160 @@
+"""One call at a time on a session, first come, first served, for the whole process.
+
+The gate belongs to the process, not to an agent object or an event loop: two agents, or two loops
+in two threads, that serve the same session queue up together. It costs no thread and no polling.
+Other processes are kept out by the writer lock behind it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+from harness.errors import SessionBusy
+
+__all__ = ["MAX_WAITERS", "WAIT_SECONDS", "Gate", "SessionPlace", "process_gate"]
+
+MAX_WAITERS = 16
+WAIT_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPlace:
+    """Which session, on which disk: the sessions folder as text, and the session's id."""
+
+    folder: str
+    session_id: str
+
+
+class _Visit:
+    """One passage through the gate: waiting first, perhaps, and then inside."""
+
+    def __init__(self, holder: Any) -> None:
+        self.holder = holder
+        self.loop = asyncio.get_running_loop()
+        self.woken = asyncio.Event()
+        self.granted = False
+
+    def grant(self) -> bool:
+        """Hand the session over; False if this visitor's loop is gone."""
+        try:
+            self.loop.call_soon_threadsafe(self.woken.set)
+        except RuntimeError:
+            return False
+        self.granted = True
+        return True
+
+
+class _Queue:
+    def __init__(self, inside: _Visit) -> None:
+        self.inside = inside
+        self.waiting: deque[_Visit] = deque()
+
+
+class Gate:
+    """Who holds which session, and who waits for it. All methods are safe from any thread."""
+
+    def __init__(self, max_waiters: int = MAX_WAITERS) -> None:
+        self._lock = threading.Lock()
+        self._queues: dict[SessionPlace, _Queue] = {}
+        self._max_waiters = max_waiters
+        self._visits: ContextVar[frozenset[_Visit]] = ContextVar("harness_session_visits", default=frozenset())
+
+    def forget_all(self) -> None:
+        """Begin anew, in a forked child."""
+        self._lock = threading.Lock()
+        self._queues = {}
+
+    def holder(self, place: SessionPlace) -> Any:
+        """What the call in progress on this session gave as its holder, or None."""
+        with self._lock:
+            queue = self._queues.get(place)
+            return queue.inside.holder if queue else None
+
+    @asynccontextmanager
+    async def hold(self, place: SessionPlace, holder: Any, timeout: float = WAIT_SECONDS) -> AsyncIterator[None]:
+        """Wait for the session, at most `timeout` seconds, and hold it for the block.
+
+        Raises `SessionBusy` when the wait is over, when too many wait already, and at once for a
+        call from inside a call on the same session, which could only wait for itself. What a call
+        has left behind (a task, a thread) may come in when the call has ended.
+        """
+        visit = _Visit(holder)
+        if self._enter(place, visit):
+            await self._wait(place, visit, timeout)
+        token = self._visits.set(self._visits.get() | {visit})
+        try:
+            yield
+        finally:
+            self._visits.reset(token)
+            self._leave(place)
+
+    def _enter(self, place: SessionPlace, visit: _Visit) -> bool:
+        """Step inside, or into the queue; whether there is something to wait for."""
+        with self._lock:
+            queue = self._queues.get(place)
+            if queue is None:
+                self._queues[place] = _Queue(visit)
+                return False
+            if queue.inside in self._visits.get():
+                raise SessionBusy(
+                    f"session {place.session_id!r} is held by the call this one was made from; "
+                    "call another session, or let the first call end"
+                )
+            if len(queue.waiting) >= self._max_waiters:
+                raise SessionBusy(
+                    f"session {place.session_id!r} has a call in progress and {len(queue.waiting)} waiting; "
+                    "try again later"
+                )
+            queue.waiting.append(visit)
+            return True
+
+    async def _wait(self, place: SessionPlace, visit: _Visit, timeout: float) -> None:
+        try:
+            async with asyncio.timeout(timeout):
+                await visit.woken.wait()
+        except BaseException as error:
+            self._give_up(place, visit)
+            if not isinstance(error, TimeoutError):
+                raise
+            raise SessionBusy(
+                f"session {place.session_id!r} was still held by another call after {timeout:g} s; "
+                "try again later, or stop that call with agent.running(ctx).cancel()"
+            ) from None
+
+    def _give_up(self, place: SessionPlace, visit: _Visit) -> None:
+        """Leave the queue; a session that was handed over in the same moment is passed on."""
+        with self._lock:
+            queue = self._queues.get(place)
+            if queue and not visit.granted:
+                queue.waiting.remove(visit)
+        if visit.granted:
+            self._leave(place)
+
+    def _leave(self, place: SessionPlace) -> None:
+        with self._lock:
+            queue = self._queues.get(place)
+            if queue is None:
+                return  # held before a fork, by the parent
+            while queue.waiting:
+                queue.inside = queue.waiting.popleft()
+                if queue.inside.grant():
+                    return
+            del self._queues[place]
+
+
+_process_gate = Gate()
+# A forked child has none of the calls that held or waited for sessions in its parent.
+os.register_at_fork(after_in_child=_process_gate.forget_all)
+
+
+def process_gate() -> Gate:
+    """The one gate of this process."""
+    return _process_gate

@@ -1,0 +1,199 @@
+"""The turn's pen: what the loop writes into the ledger, in the loop's words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from typing import Any
+
+from harness.errors import PersistenceError
+from harness.hooks.events import SystemPart
+from harness.ids import new_id
+from harness.messages import MessageDict, Msg, Usage
+from harness.models.base import ToolSpec
+from harness.models.replay import for_provider
+from harness.sessions import SessionTree, repairs
+from harness.sessions.built import BuiltMessages
+from harness.sessions.prefix import Prefix, PrefixWatch
+from harness.state import State
+
+__all__ = ["Journal"]
+
+
+class Journal:
+    """Writes one call's lines. Lines are kept in memory until `commit`."""
+
+    def __init__(self, tree: SessionTree, policy: str, built: BuiltMessages, *, goes_on: bool = False) -> None:
+        self.tree = tree
+        self.unstored: str | None = None
+        """Why what was logged is not on disk, where the call goes on without."""
+        self._policy = policy
+        self._built = built
+        self._goes_on = goes_on
+        self._shown: list[MessageDict] = []
+        """What the request begun last shows."""
+
+    # ---- what the model sees
+
+    def messages_for(self, provider: str, model: str) -> tuple[Msg, ...]:
+        """The conversation as this model may see it, lines not yet committed included."""
+        return self.built_for(self.tree.view().messages, provider, model)
+
+    def built_for(self, messages: Sequence[MessageDict], provider: str, model: str) -> tuple[Msg, ...]:
+        """These messages as this model may see them; each is built once while it is in use."""
+        return self._built.of(for_provider(messages, provider, model))
+
+    def shown(self, system: Sequence[SystemPart]) -> tuple[SystemPart, ...]:
+        """These pieces of the system text as they are stored, and so as they are sent."""
+        stored = [self.tree.redacted({"name": part.name, "text": part.text}) for part in system]
+        return tuple(SystemPart(part.name, new["text"]) for part, new in zip(system, stored, strict=True))
+
+    def as_stored(self, message: Msg) -> Msg:
+        """A message as it is stored."""
+        before = message.to_dict()
+        after = self.tree.redacted(before)
+        return message if after == before else Msg.from_dict(dict(after))
+
+    async def load_media(self, sha256: str) -> bytes:
+        """The bytes behind a media block of this session."""
+        return await self.tree.load_media(sha256)
+
+    # ---- messages
+
+    @property
+    def open_turn_id(self) -> str | None:
+        """The turn in progress, or None between turns."""
+        turn = self.tree.view().open_turn
+        return turn.id if turn else None
+
+    def resume_turn(self, idempotency_key: str | None) -> str | None:
+        """The open turn that a prompt with this key began, made ready to go on; None if there is none."""
+        asked = self.tree.answered(idempotency_key) if idempotency_key is not None else None
+        if asked is None or asked.turn.id != self.open_turn_id:
+            return None
+        for repair in repairs(self.tree.view(), "interrupted"):
+            if repair["role"] == "tool":
+                self._repair(repair, frozenset())
+        return asked.turn.id
+
+    def open_turn(self, messages: Sequence[Msg], idempotency_key: str | None) -> str | None:
+        """Log what repairs the conversation, then the directive; returns the turn's id."""
+        brought = {result.id for message in messages for result in message.tool_results}
+        before = self.tree.view().open_turn
+        for repair in repairs(self.tree.view(), "interrupted"):
+            self._repair(repair, brought)
+        if before and not brought:
+            self.tree.add_card(before.id, "stopped" if before.aborted else "interrupted")
+        *earlier, last = messages
+        for message in earlier:
+            self.tree.add_message(message, via=_via(message))
+        # A history that somebody brings along may be broken off too; its last turn is not closed here.
+        for repair in repairs(self.tree.view(), "interrupted"):
+            if repair["role"] == "tool":
+                self._repair(repair, brought)
+        if self.tree.entry_id(last.id) is not None:
+            last = last.with_changes(id=new_id())  # said once more: a line of an id that is there would not be logged
+        self.tree.add_message(last, via=_via(last), idempotency_key=idempotency_key)
+        return self.tree.turn
+
+    def _repair(self, repair: MessageDict, brought: Set[str]) -> None:
+        """Log a repair, without the results that the caller brings himself."""
+        content = [block for block in repair["content"] if block.get("id") not in brought]
+        if content:
+            self.tree.add_message({**repair, "content": content}, via="repair")
+
+    def add(
+        self, message: Msg, *, via: str, turn: str | None, request: str | None = None, partial: bool = False
+    ) -> None:
+        """Log a message of this turn."""
+        self.tree.add_message(message, via=via, turn=turn, request=request, partial=partial)
+
+    def entry_of(self, message_id: str) -> str | None:
+        """The ledger entry that holds a message."""
+        return self.tree.entry_id(message_id)
+
+    # ---- requests
+
+    def begin_request(
+        self,
+        *,
+        purpose: str,
+        attempt: int,
+        system: Sequence[SystemPart],
+        tools: Sequence[ToolSpec],
+        options: Mapping[str, Any],
+        provider: str,
+        model: str,
+        turn: str | None,
+        messages: Sequence[Msg],
+        select: Sequence[str] | None = None,
+    ) -> str:
+        """Log all that a request is about to show; returns the request's id.
+
+        `select` names what it shows where that is not the whole view; see `SessionTree.select`.
+        """
+        binding = self.tree.bind(
+            [{"name": part.name, "text": part.text} for part in system],
+            [{"name": tool.name, "schema": _tool_dict(tool)} for tool in tools],
+            model,
+            provider,
+            options,
+            turn=turn,
+        )
+        shown = self._shown = [self._built.stored(message) for message in messages]
+        return self.tree.begin_request(purpose, attempt, binding, shown, turn, self._policy, select=select)
+
+    def end_request(
+        self,
+        request_id: str,
+        status: str,
+        *,
+        turn: str | None,
+        attempts: Sequence[Mapping[str, Any]],
+        stop: str | None = None,
+        usage: Usage | None = None,
+        prefix_digest: str | None = None,
+    ) -> None:
+        """Log how a request ended; `completed` commits its answer."""
+        counted = usage.to_dict() if usage else None
+        self.tree.end_request(request_id, status, stop, counted, attempts, prefix_digest=prefix_digest, turn=turn)
+
+    def prefix_of(self, watch: PrefixWatch, request_id: str) -> Prefix:
+        """How the request just begun begins, and whether that is how the one before it began."""
+        turn = self.tree.view().open_turn
+        return watch.look(self.tree.path(), request_id, self._shown, str(turn.messages[0].get("id")) if turn else None)
+
+    # ---- the rest
+
+    def event(self, kind: str, data: Mapping[str, Any], *, turn: str | None = None, request: str | None = None) -> None:
+        """Log an event."""
+        self.tree.add("event", {"kind": kind, "data": dict(data)}, turn=turn, request=request)
+
+    def save_states(self, values: Mapping[str, State], *, turn: str | None) -> None:
+        """Log the whole value of each module whose value is not the one logged last."""
+        logged = self.tree.states()
+        for name, given in values.items():
+            value = self.tree.redacted(given)
+            if logged.get(name) != value:
+                self.tree.add("state", {"module": name, "value": value}, turn=turn)
+
+    async def commit(self, *, sync: bool) -> None:
+        """Write what was logged; with `sync` it is on disk afterwards.
+
+        Raises `PersistenceError`, or notes it in `unstored` where the call goes on without the disk.
+        """
+        try:
+            await self.tree.commit(sync=sync)
+        except PersistenceError as error:
+            if not self._goes_on:
+                raise
+            self.unstored = str(error)
+        else:
+            self.unstored = None
+
+
+def _via(message: Msg) -> str:
+    return "user" if message.role == "user" else "repair"
+
+
+def _tool_dict(tool: ToolSpec) -> dict[str, Any]:
+    return {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}

@@ -1,0 +1,80 @@
+"""Sessions out of a workspace and into another: bundles, from outside a call."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from harness.agent.binding import Binding, bind
+from harness.agent.config import AgentConfig
+from harness.agent.gate import process_gate
+from harness.agent.open_session import forget
+from harness.context import RuntimeContext
+from harness.errors import ConfigError
+from harness.filesystem import disk, pool
+from harness.filesystem.locks import FileLock
+from harness.filesystem.namespaces import write_tenant_file
+from harness.sessions.bundle import Bundle
+from harness.sessions.exporting import export_session
+from harness.sessions.importing import Unpacked, admit, read_bundle, refuse_existing, unpack
+from harness.sessions.layout import Owner, SessionFiles
+
+__all__ = ["export_bundle", "import_bundle"]
+
+
+async def export_bundle(config: AgentConfig, binding: Binding, target: str | os.PathLike[str]) -> Bundle:
+    """See `TenantSessions.export`."""
+    files, owner = _place(config, binding)
+    return await pool.run(export_session, files, owner, _absolute(target))
+
+
+async def import_bundle(
+    config: AgentConfig,
+    ctx: RuntimeContext,
+    source: str | os.PathLike[str],
+    *,
+    session_id: str | None,
+    take_over: bool,
+    max_bytes: int,
+) -> str:
+    """See `TenantSessions.import_session`."""
+    path = _absolute(source)
+    bundle = await pool.run(read_bundle, path, max_bytes)
+    binding = bind(config, ctx.with_changes(session_id=session_id or bundle.session_id, session_key=None))
+    files, owner = _place(config, binding)
+    if owner != bundle.owner and not take_over:
+        raise ConfigError(
+            f"{path} holds {bundle.owner}, and was to become {owner}; import it for that user, "
+            "agent and session, or take it over: then it gets a new ledger that says where it came from"
+        )
+    async with process_gate().hold(binding.place, bundle, config.gate_timeout):
+        await pool.run(_prepare, binding, files)
+        unpacked = await pool.run(unpack, path, files, owner, max_bytes)
+        await _admit(unpacked, files, config.gate_timeout)
+        forget(config, binding)
+    return binding.session_id
+
+
+def _absolute(path: str | os.PathLike[str]) -> Path:
+    return Path(path).absolute()
+
+
+def _place(config: AgentConfig, binding: Binding) -> tuple[SessionFiles, Owner]:
+    owner = Owner(binding.session_id, config.agent_id, binding.namespace)
+    return SessionFiles.of(binding.sessions_folder, binding.session_id), owner
+
+
+def _prepare(binding: Binding, files: SessionFiles) -> None:
+    write_tenant_file(binding.tenant_root, binding.namespace)
+    refuse_existing(files, binding.session_id)  # asked again once it is locked; this spares the unpacking
+    disk.make_folder(files.folder, sync=True)
+
+
+async def _admit(unpacked: Unpacked, files: SessionFiles, timeout: float) -> None:
+    lock = FileLock(files.lock)
+    try:
+        await lock.acquire(timeout)
+        await pool.run(admit, unpacked, files)
+    finally:
+        lock.release()
+        await pool.run(unpacked.discard)

@@ -1,0 +1,299 @@
+"""`agent.sessions(user)`: one tenant's conversations, from outside a call."""
+
+from __future__ import annotations
+
+import builtins
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from harness.agent import earlier
+from harness.agent.binding import Binding, bind
+from harness.agent.catalogs import Catalogs
+from harness.agent.checks import text, whole
+from harness.agent.config import AgentConfig
+from harness.agent.gate import process_gate
+from harness.agent.handoff import hand_over
+from harness.agent.java import java_workspace, take_over_java
+from harness.agent.journal import Journal
+from harness.agent.moving import export_bundle, import_bundle
+from harness.agent.open_session import forget, holding, restore
+from harness.agent.side import LoggedSideModel
+from harness.agent.switching import switch_model
+from harness.context import RuntimeContext
+from harness.errors import FileMissing, SessionNotFound
+from harness.filesystem import pool
+from harness.hooks import CompactionConfig, Compactor
+from harness.ids import new_session_id
+from harness.messages import Msg
+from harness.models.base import Model
+from harness.sessions.branching import BranchInfo
+from harness.sessions.built import BuiltMessages
+from harness.sessions.bundle import MAX_BYTES, Bundle
+from harness.sessions.catalog import SessionCatalog
+from harness.sessions.index import SessionInfo
+from harness.sessions.layout import Owner, SessionFiles
+from harness.sessions.repair import RepairReport, repair_session
+from harness.sessions.search import SearchHit
+from harness.sessions.state_modules import StateModules
+from harness.sessions.tree import SessionTree
+from harness.sessions.usage import UsageReport
+from harness.sessions.verify import VerifyReport, verify_session
+from harness.state import SessionKey
+
+__all__ = ["TenantSessions"]
+
+log = logging.getLogger("harness.agent")
+
+
+class TenantSessions:
+    """The conversations of one user with one agent; there is no way from here to anybody else's."""
+
+    def __init__(self, config: AgentConfig, catalogs: Catalogs, ctx: RuntimeContext) -> None:
+        self._config = config
+        self._ctx = ctx
+        self._catalogs = catalogs
+
+    async def list(self) -> builtins.list[SessionInfo]:
+        """All sessions, by id. Reads no conversation."""
+        return await self._catalog().list()
+
+    async def history(self, session_id: str, last_n: int = 20) -> builtins.list[Msg]:
+        """The last messages, oldest first, also what was compacted. Raises `SessionNotFound`."""
+        return [Msg.from_dict(message) for message in await self._catalog().history(session_id, last_n)]
+
+    async def search(self, query: str, limit: int = 10, session_id: str | None = None) -> builtins.list[SearchHit]:
+        """The messages that match best, in all sessions or in one. Raises `ConfigError` for what is no text."""
+        text("search: the query", query)
+        whole("search: limit", limit)
+        return await self._catalog().search(query, limit=limit, session_id=session_id)
+
+    async def tree(self, session_id: str) -> SessionTree:
+        """The session's track 2, loaded, to read from. Raises `SessionNotFound`."""
+        binding = self._binding(session_id)
+        await self._check_there(session_id)
+        tree = SessionTree(
+            binding.sessions_folder, session_id, agent=self._config.agent_id, namespace=binding.namespace
+        )
+        await tree.load()
+        return tree
+
+    async def verify(self, session_id: str) -> VerifyReport:
+        """Check every line, the end, and all files of a session; `.ok` and `.findings` tell.
+
+        Changes nothing and waits for nobody. Raises `SessionNotFound`.
+        """
+        files, owner = self._place(session_id)
+        try:
+            return await pool.run(verify_session, files, owner)
+        except FileMissing:
+            raise self._not_found(session_id) from None
+
+    async def repair(self, session_id: str) -> RepairReport:
+        """Make anew what can be made from the ledger, which is itself never edited; `.done` and `.ok` tell.
+
+        Waits for a call on the session. Raises `SessionNotFound`, `SessionBusy`, `PersistenceError`.
+        """
+        await self._check_there(session_id)
+        binding, (_, owner) = self._binding(session_id), self._place(session_id)
+        async with (
+            process_gate().hold(binding.place, self, self._config.gate_timeout),
+            holding(self._config, binding) as session,
+        ):
+            return await repair_session(session.tree, owner, self._catalog())
+
+    async def branch(self, session_id: str, entry_id: str) -> str:
+        """Go back: the session goes on behind the turn's end at this line. The id of the line that says so.
+
+        What came after stays in the ledger as another branch. `entry_id` is that of the turn's reply, as
+        `call.entry_id` gave it. Raises `NotATurnEnd`, `SessionNotFound`, `SessionBusy`, `SessionDamaged`, and
+        `ConfigError` where there is no such line.
+        """
+        await self._check_there(session_id)
+        return await earlier.branch(self._config, self._binding(session_id), entry_id)
+
+    async def branches(self, session_id: str) -> builtins.list[BranchInfo]:
+        """The ways a session went, oldest first."""
+        return await (await self.tree(session_id)).branches()
+
+    async def fork(self, session_id: str, at: str | None = None, *, to: str | None = None) -> str:
+        """Copy a session, up to the turn's end at this line, and return the id of the copy.
+
+        `at` is None for the newest turn's end, `to` the new id, one is made if it is left out. Raises as `branch`,
+        and `SessionExists` where there is a session `to`.
+        """
+        await self._check_there(session_id)
+        target = self._binding(new_session_id() if to is None else to)
+        return await earlier.fork(self._config, self._binding(session_id), target, at)
+
+    async def label(self, session_id: str, entry_id: str, name: str) -> str:
+        """Name a line, so that it is found again; the id of the line that says so. Raises `ConfigError`."""
+        await self._check_there(session_id)
+        return await earlier.label(self._config, self._binding(session_id), entry_id, name)
+
+    async def labels(self, session_id: str) -> dict[str, str]:
+        """The lines that have a name, by it; of two of one name the newer."""
+        return (await (await self.tree(session_id)).notes()).labels
+
+    async def rename(self, session_id: str, title: str) -> None:
+        """Give a session a title."""
+        await self._check_there(session_id)
+        await earlier.rename(self._config, self._binding(session_id), self._catalog(), title)
+
+    async def usage(self, session_id: str | None = None) -> UsageReport:
+        """Tokens and cost of one session, or of all, by request, model and session; from the ledgers alone."""
+        if session_id is not None:
+            await self._check_there(session_id)
+        ids = [session_id] if session_id is not None else [info.id for info in await self.list()]
+        return await earlier.usage([self._binding(each) for each in ids])
+
+    async def compact(self, session_id: str, instructions: str = "") -> bool:
+        """Summarise the older turns now, and say whether any could go.
+
+        `instructions` is added to the prompt. Waits for a call on the session. Raises
+        `SessionNotFound`, `SessionBusy`, and `ModelError` when no summary came; then nothing changed.
+        """
+        await self._check_there(session_id)
+        binding, config = self._binding(session_id), self._config.compaction
+        if instructions:
+            config = replace(config, summary_prompt=f"{config.summary_prompt}\n\n{instructions}")
+        async with (
+            process_gate().hold(binding.place, self, self._config.gate_timeout),
+            holding(self._config, binding) as session,
+        ):
+            await restore(self._config, binding, session, StateModules([]))
+            return await self._compact(session.tree, config)
+
+    async def switch_model(self, session_id: str, model: str | Model, *, compact: bool = True) -> bool:
+        """Note that a session goes on with another model, which its next calls name; whether it was compacted.
+
+        With `compact` the model that was used last sums up the older turns first, for it alone can read what it has
+        sealed; as many stay whole as in any compaction. Without this method a call with another model notes the
+        switch by itself and compacts nothing.
+        Raises `SessionNotFound`, `SessionBusy`, and `ModelError` when no summary came; then nothing changed.
+        """
+        await self._check_there(session_id)
+        binding, new = self._binding(session_id), self._config.models.resolve(model)
+        async with (
+            process_gate().hold(binding.place, self, self._config.gate_timeout),
+            holding(self._config, binding) as session,
+        ):
+            await restore(self._config, binding, session, StateModules([]))
+            journal = Journal(session.tree, self._config.policy, BuiltMessages())
+            summed_up = partial(self._compact, session.tree, self._config.compaction)
+            return await switch_model(self._config, journal, new, summed_up if compact else None)
+
+    async def handoff(self, session_id: str, to: str | None = None, *, model: str | Model | None = None) -> str:
+        """Begin a new session in which this one goes on, with any model, and give its id.
+
+        The first message there opens with a block that names this session, its model and how to read it; nothing of it
+        is repeated, and it stays as it is. `to` is the new id, made if left out; `model` is the one noted as its first.
+        Raises `SessionNotFound`, `SessionExists`.
+        """
+        source = await self.tree(session_id)
+        target = self._binding(to or new_session_id())
+        await hand_over(self._config, source, target, self._config.models.resolve(model or self._config.model))
+        return target.session_id
+
+    async def export(self, session_id: str, target: str | os.PathLike[str]) -> Bundle:
+        """Write a session into one new file, byte for byte, to keep or to import elsewhere.
+
+        Waits for nobody, changes nothing, takes a damaged session as it is. Raises `SessionNotFound`, `FileExists`.
+        """
+        await self._check_there(session_id)
+        return await export_bundle(self._config, self._binding(session_id), target)
+
+    async def import_session(
+        self,
+        bundle: str | os.PathLike[str],
+        *,
+        session_id: str | None = None,
+        take_over: bool = False,
+        max_bytes: int = MAX_BYTES,
+    ) -> str:
+        """Take a session out of a bundle, whole and checked, or not at all; its id. It can be continued at once.
+
+        session_id  the id to give it, instead of its own
+        take_over   make a session of another user, agent or id this one's: in a new ledger that says where it came from
+        max_bytes   the most it may unpack to
+
+        Raises `SessionExists`, `SessionDamaged` naming what is wrong, `ConfigError` if it is somebody else's and not
+        taken over, `FileMissing`, `NewerFormat`.
+        """
+        return await import_bundle(
+            self._config, self._ctx, bundle, session_id=session_id, take_over=take_over, max_bytes=max_bytes
+        )
+
+    async def import_java(self) -> builtins.list[str]:
+        """Take over every session that the Java harness left for this user in the workspace; the ids of new ones.
+
+        A call on such a session does so by itself. The Java files are not changed. Raises `SessionBusy`.
+        """
+        found = await pool.run(java_workspace(self._config, self._binding("any")).session_ids)
+        taken = []
+        for session_id in found:
+            binding = self._binding(session_id)
+            async with (
+                process_gate().hold(binding.place, self, self._config.gate_timeout),
+                holding(self._config, binding) as session,
+            ):
+                if await take_over_java(self._config, binding, session.tree):
+                    taken.append(session_id)
+        return taken
+
+    async def delete(self, session_id: str) -> bool:
+        """Remove both tracks of a session for good; False if there was none. Waits for a call on it."""
+        binding = self._binding(session_id)
+        async with process_gate().hold(binding.place, self, self._config.gate_timeout):
+            forget(self._config, binding)
+            # Where the files of the Java harness are, a call would take the session over once more.
+            remember = await pool.run(lambda: java_workspace(self._config, binding).is_there)
+            existed = await self._catalog().delete(session_id, timeout=self._config.gate_timeout, remember=remember)
+            store, key = binding.ctx.session, binding.ctx.session_key
+            if store is not None and isinstance(key, SessionKey):
+                existed = await store.exists(key) or existed
+                await store.delete(key)
+        return existed
+
+    async def _compact(self, tree: SessionTree, config: CompactionConfig, model: Model | None = None) -> bool:
+        journal = Journal(tree, self._config.policy, BuiltMessages())
+        notices = _LogOnly(journal)
+        models = (model,) if model else (self._config.model, *self._config.fallback_models)
+        side = LoggedSideModel(self._config, journal, models, notices)
+        compactor = Compactor(tree=tree, side=side, notices=notices, config=config, target=models[0])
+        return await compactor.run("manual")
+
+    async def _check_there(self, session_id: str) -> None:
+        if not await self._catalog().exists(session_id):
+            raise self._not_found(session_id)
+
+    def _not_found(self, session_id: str) -> SessionNotFound:
+        return SessionNotFound(
+            f"there is no session {session_id!r} of this user with agent {self._config.agent_id!r}; "
+            "list() shows those there are"
+        )
+
+    def _place(self, session_id: str) -> tuple[SessionFiles, Owner]:
+        binding = self._binding(session_id)
+        owner = Owner(session_id, self._config.agent_id, binding.namespace)
+        return SessionFiles.of(binding.sessions_folder, session_id), owner
+
+    def _binding(self, session_id: str) -> Binding:
+        return bind(self._config, self._ctx.with_changes(session_id=session_id, session_key=None))
+
+    def _catalog(self) -> SessionCatalog:
+        binding = self._binding("any")
+        return self._catalogs.of(binding.sessions_folder, binding.namespace)
+
+
+class _LogOnly:
+    """Notices of work that no call follows: they go into the ledger."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    async def notice(self, kind: str, details: Mapping[str, Any]) -> None:
+        self._journal.event(kind, details)

@@ -1,0 +1,108 @@
+"""The few calls to the operating system that the file primitives share, and the translation of its errors."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from harness.errors import FileMissing, PersistenceError
+
+__all__ = [
+    "FILE_MODE",
+    "FOLDER_MODE",
+    "TEMPORARY",
+    "advice",
+    "sync_descriptor",
+    "sync_folder",
+    "temporary_name",
+    "translated",
+    "write_all",
+    "write_and_close",
+]
+
+TEMPORARY = ".tmp-"
+"""How names of temporary files begin."""
+FILE_MODE = 0o600
+FOLDER_MODE = 0o700
+
+_FREE = "free space on the disk and repeat the call"
+_ACCESS = "give this process access to it and repeat the call"
+_LIMIT = "raise the limit of open files and repeat the call"
+_ADVICE = {
+    errno.ENOSPC: _FREE,
+    errno.EDQUOT: _FREE,
+    errno.EFBIG: "raise the limit of file sizes and repeat the call",
+    errno.EACCES: _ACCESS,
+    errno.EPERM: _ACCESS,
+    errno.EROFS: "make the file system writable and repeat the call",
+    errno.EISDIR: "move the folder away that stands where a file belongs",
+    errno.ENOTDIR: "move the file away that stands where a folder belongs",
+    errno.ELOOP: "remove the link that stands where a file belongs",
+    errno.ENAMETOOLONG: "use a shorter name",
+    errno.EMFILE: _LIMIT,
+    errno.ENFILE: _LIMIT,
+}
+
+
+def advice(error: OSError) -> str:
+    """The system's words for the error, and after a semicolon what a person can do."""
+    words = error.strerror or str(error) or type(error).__name__
+    return f"{words}; {_ADVICE.get(error.errno or 0, 'check the disk and repeat the call')}"
+
+
+@contextmanager
+def translated(action: str, path: Path) -> Iterator[None]:
+    """Turn the system's errors into `FileMissing` and `PersistenceError`, saying what was done to which path."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise FileMissing(f"cannot {action} {path}: there is no such file or folder; check the path") from error
+    except OSError as error:
+        raise PersistenceError(f"cannot {action} {path}: {advice(error)}") from error
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write everything, since one call to the system may write less. Raises `OSError`."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def write_and_close(descriptor: int, data: bytes, *, sync: bool) -> None:
+    """Write everything to a descriptor, hand it to the device if `sync`, and close it. Raises `OSError`."""
+    try:
+        write_all(descriptor, data)
+        if sync:
+            sync_descriptor(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_descriptor(descriptor: int) -> None:
+    """Return when the bytes are on the device. Raises `OSError`."""
+    if sys.platform == "darwin":
+        import fcntl
+
+        # There fsync leaves the bytes in the cache of the drive.
+        fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+    else:
+        os.fdatasync(descriptor)
+
+
+def sync_folder(path: Path) -> None:
+    """Make the names in a folder durable: after a create, a rename or a removal."""
+    with translated("sync the folder", path):
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def temporary_name() -> str:
+    """A new name for a file that is going to be renamed; `is_leftover` knows it."""
+    return f"{TEMPORARY}{os.urandom(8).hex()}"

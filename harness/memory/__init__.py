@@ -1,0 +1,32 @@
+"""Long-term memory of one tenant: its files, and what is needed to show them to a model and add to them."""
+
+from harness.memory.budget import within_budget
+from harness.memory.consolidation import checked_memory, consolidation_prompt
+from harness.memory.conversation import conversation_text
+from harness.memory.extraction import NOTHING, ExtractionPrompt, extraction_prompt, parse_extraction
+from harness.memory.fence import RESERVED_TAGS, fence, tag_name
+from harness.memory.files import DAILY_FOLDER, MEMORY_FILE, MemoryFiles, daily_path
+from harness.memory.maintenance import ARCHIVE_FOLDER, MaintenanceConfig, maintain
+from harness.memory.watermark import WATERMARK_FILE
+
+__all__ = [
+    "ARCHIVE_FOLDER",
+    "DAILY_FOLDER",
+    "MEMORY_FILE",
+    "NOTHING",
+    "RESERVED_TAGS",
+    "WATERMARK_FILE",
+    "ExtractionPrompt",
+    "MaintenanceConfig",
+    "MemoryFiles",
+    "checked_memory",
+    "consolidation_prompt",
+    "conversation_text",
+    "daily_path",
+    "extraction_prompt",
+    "fence",
+    "maintain",
+    "parse_extraction",
+    "tag_name",
+    "within_budget",
+]

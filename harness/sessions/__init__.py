@@ -1,0 +1,87 @@
+"""The two tracks of a session: its ledger, and snapshots of its state."""
+
+from harness.sessions.anchor import Anchor
+from harness.sessions.answers import Answered
+from harness.sessions.branching import BranchInfo, Notes
+from harness.sessions.bundle import Bundle
+from harness.sessions.cache import OpenSession, SessionCache
+from harness.sessions.cards import card_line, turn_card
+from harness.sessions.catalog import SessionCatalog
+from harness.sessions.context_at import ContextAt
+from harness.sessions.digest import binding_digest, context_digest, message_digest
+from harness.sessions.entries import Damage, Entry, Position
+from harness.sessions.index import SessionInfo
+from harness.sessions.json_session import JsonSession
+from harness.sessions.memory_session import InMemorySession
+from harness.sessions.projection import OpenCall, Turn, View, cut_for, project, repairs, safe_cuts
+from harness.sessions.reconcile import AppendMissing, Branch, Decision, Ignore, LedgerWins, reconcile
+from harness.sessions.redact import Redactor, default_redactor, redact_texts
+from harness.sessions.repair import RepairReport, repair_session
+from harness.sessions.search import SearchHit
+from harness.sessions.snapshot import Snapshot, SnapshotWriter, load_snapshot
+from harness.sessions.state_modules import StateModules
+from harness.sessions.tree import SessionTree
+from harness.sessions.usage import RequestUsage, UsageReport, UsageTotal
+from harness.sessions.verify import Finding, VerifyReport, verify_bytes, verify_chain, verify_session
+from harness.sessions.workspace_session import WorkspaceSession
+from harness.state import Session, SessionKey, State, StateModule
+
+__all__ = [
+    "Anchor",
+    "Answered",
+    "AppendMissing",
+    "Branch",
+    "BranchInfo",
+    "Bundle",
+    "ContextAt",
+    "Damage",
+    "Decision",
+    "Entry",
+    "Finding",
+    "Ignore",
+    "InMemorySession",
+    "JsonSession",
+    "LedgerWins",
+    "Notes",
+    "OpenCall",
+    "OpenSession",
+    "Position",
+    "Redactor",
+    "RepairReport",
+    "RequestUsage",
+    "SearchHit",
+    "Session",
+    "SessionCache",
+    "SessionCatalog",
+    "SessionInfo",
+    "SessionKey",
+    "SessionTree",
+    "Snapshot",
+    "SnapshotWriter",
+    "State",
+    "StateModule",
+    "StateModules",
+    "Turn",
+    "UsageReport",
+    "UsageTotal",
+    "VerifyReport",
+    "View",
+    "WorkspaceSession",
+    "binding_digest",
+    "card_line",
+    "context_digest",
+    "cut_for",
+    "default_redactor",
+    "load_snapshot",
+    "message_digest",
+    "project",
+    "reconcile",
+    "redact_texts",
+    "repair_session",
+    "repairs",
+    "safe_cuts",
+    "turn_card",
+    "verify_bytes",
+    "verify_chain",
+    "verify_session",
+]

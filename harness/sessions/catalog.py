@@ -1,0 +1,287 @@
+"""All sessions of one tenant and agent: list, read back, search, delete."""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import contextvars
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from harness.errors import (
+    FileMissing,
+    HarnessError,
+    NewerFormat,
+    PersistenceError,
+    SessionBusy,
+    SessionDamaged,
+    SessionNotFound,
+)
+from harness.filesystem import disk, pool
+from harness.filesystem.disk import DirItem
+from harness.filesystem.locks import FileLock
+from harness.ids import timestamp
+from harness.messages import MessageDict
+from harness.sessions.deleting import remove_session
+from harness.sessions.entries import parse_line
+from harness.sessions.formats import check_format
+from harness.sessions.history import read_history
+from harness.sessions.index import (
+    SessionInfo,
+    encode_index,
+    info_of_ledger,
+    parse_index,
+    session_files,
+    time_of,
+    title_of,
+)
+from harness.sessions.layout import Owner, SessionFiles
+from harness.sessions.reading import read_first_line
+from harness.sessions.search import SearchHit, rank, search_ledger, search_words
+
+__all__ = ["SessionCatalog"]
+
+_log = logging.getLogger("harness.sessions")
+_LOCK_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """Something to put into the list: a whole entry, or one more turn."""
+
+    info: SessionInfo | None = None
+    prompt: str = ""
+    summary: str = ""
+    when: str = ""
+    title: str = ""
+
+    def apply(self, info: SessionInfo, counted: bool) -> SessionInfo:
+        """The entry after the change; `counted` says that it was made from the ledger just now."""
+        if self.info is not None:
+            return self.info
+        if self.title:
+            return replace(info, title=self.title, updated_at=max(info.updated_at, self.when))
+        return replace(
+            info,
+            title=info.title or title_of(self.prompt),
+            summary=self.summary or info.summary,
+            updated_at=max(info.updated_at, self.when),
+            turns=info.turns if counted else info.turns + 1,
+        )
+
+
+_Changes = Mapping[str, Sequence[_Change]]
+
+
+class SessionCatalog:
+    """The sessions in a folder `sessions/`; `agent` and `namespace` are checked when one is read.
+
+    Changes to the list are written in the background, at least `interval` seconds apart, and by
+    `aclose`. One object may serve several tasks, of several event loops too.
+    """
+
+    def __init__(self, folder: Path, agent: str, namespace: tuple[str, ...], *, interval: float = 1.0) -> None:
+        self.folder = folder
+        self._agent = agent
+        self._namespace = tuple(namespace)
+        self._interval = interval
+        self._changes: dict[str, list[_Change]] = {}
+        self._writer: asyncio.Task[None] | None = None
+        self._lock = threading.Lock()
+
+    async def list(self) -> builtins.list[SessionInfo]:
+        """All sessions, by id, as the index and the files have them. Reads no ledger that the index knows.
+
+        An index that is damaged or behind is made right on the way.
+        """
+        infos = await self._write_changes()
+        return [infos[key] for key in sorted(infos)]
+
+    async def exists(self, session_id: str) -> bool:
+        """Whether the session has a ledger. Raises `InvalidId`."""
+        found = await pool.run(disk.mark, self._files(session_id).ledger)
+        return found is not None and found.size > 0
+
+    async def history(self, session_id: str, last_n: int) -> builtins.list[MessageDict]:
+        """The last messages, oldest first, compacted ones too. Raises `SessionNotFound`, `SessionDamaged`."""
+        return await pool.run(self._history, session_id, last_n)
+
+    async def search(self, query: str, limit: int = 10, session_id: str | None = None) -> builtins.list[SearchHit]:
+        """The best matches for the words of `query`, in all sessions or in one; best first.
+
+        A message matches that holds any of the words, as a part of a word too; case does not matter.
+        """
+        words = search_words(query)
+        if not words:
+            return []
+        if session_id is not None:
+            there = await self.exists(session_id)
+            return rank(await pool.run(self._search_one, session_id, words), limit) if there else []
+        hits: builtins.list[SearchHit] = []
+        for each in await pool.run(session_files, self.folder):
+            hits = rank([*hits, *await pool.run(self._search_any, each, words)], limit)
+        return hits
+
+    async def delete(self, session_id: str, *, timeout: float = 30, remember: bool = False) -> bool:
+        """Remove a session with all its files; False if there was none. Waits for its writer.
+
+        With `remember` a snapshot that is kept elsewhere cannot bring it back: the id of the ledger
+        stays behind. Raises `SessionBusy` when a call keeps the session longer than `timeout`.
+        """
+        files = self._files(session_id)
+        lock = FileLock(files.lock)
+        await lock.acquire(timeout)
+        try:
+            existed = await pool.run(remove_session, files, session_id, remember=remember)
+            self._changes.pop(session_id, None)
+        except BaseException:
+            lock.release()
+            raise
+        lock.unlink_and_release()
+        await self._write_changes()
+        return existed
+
+    def note(self, info: SessionInfo) -> None:
+        """Put this into the list, soon: it replaces what the list says of the session."""
+        self._note(info.id, _Change(info))
+
+    def note_turn(self, session_id: str, *, prompt: str = "", summary: str = "") -> None:
+        """Count one more turn of a session, soon; its first prompt is its title. Call it after the commit."""
+        self._note(session_id, _Change(None, prompt, summary, timestamp()))
+
+    async def renew(self, session_id: str) -> None:
+        """Make the entry of a session in the list anew from its ledger, by reading all of it."""
+        self.note(await pool.run(info_of_ledger, session_id, self._files(session_id).ledger))
+        await self.flush()
+
+    def note_title(self, session_id: str, title: str) -> None:
+        """Put a title that somebody gave into the list, soon. Call it after the commit."""
+        self._note(session_id, _Change(when=timestamp(), title=title_of(title)))
+
+    async def flush(self) -> None:
+        """Write noted changes now. Raises `PersistenceError`; then they stay noted."""
+        if self._changes:
+            await self._write_changes()
+
+    async def aclose(self) -> None:
+        """Write what is noted and stop writing in the background."""
+        writer, self._writer = self._writer, None
+        if writer is not None and not writer.get_loop().is_closed():
+            await _stop(writer)
+        await self.flush()
+
+    def _note(self, session_id: str, change: _Change) -> None:
+        with self._lock:
+            self._changes.setdefault(session_id, []).append(change)
+        if self._writer is None or self._writer.done() or self._writer.get_loop().is_closed():
+            self._writer = asyncio.get_running_loop().create_task(
+                self._write_soon(),
+                context=contextvars.Context(),  # of nobody: it serves all, and keeps no call alive
+            )
+
+    async def _write_soon(self) -> None:
+        """Waiting comes first, so that two writes are never closer than the interval."""
+        while self._changes:
+            await asyncio.sleep(self._interval)
+            try:
+                await self.flush()
+            except (PersistenceError, SessionBusy) as error:
+                _log.warning("the list of sessions in %s could not be written, trying again: %s", self.folder, error)
+
+    async def _write_changes(self) -> dict[str, SessionInfo]:
+        with self._lock:
+            changes, self._changes = self._changes, {}
+        try:
+            return await pool.run(self._merge, changes)
+        except HarnessError:
+            with self._lock:
+                for key, later in self._changes.items():
+                    changes.setdefault(key, []).extend(later)
+                self._changes = changes
+            raise
+
+    def _files(self, session_id: str) -> SessionFiles:
+        return SessionFiles.of(self.folder, session_id)
+
+    def _checked(self, session_id: str) -> SessionFiles:
+        files = self._files(session_id)
+        try:
+            header = parse_line(read_first_line(files.ledger))
+        except FileMissing:
+            raise SessionNotFound(
+                f"there is no session {session_id!r} of this user with agent {self._agent!r}; "
+                "list() shows those there are"
+            ) from None
+        if header and header["type"] == "header":
+            check_format(header, files.ledger)
+            Owner(session_id, self._agent, self._namespace).check(header, files.ledger)
+        return files
+
+    def _history(self, session_id: str, last_n: int) -> builtins.list[MessageDict]:
+        files = self._checked(session_id)
+        return read_history(files.ledger, files.blobs, last_n)
+
+    def _search_one(self, session_id: str, words: tuple[str, ...]) -> builtins.list[SearchHit]:
+        try:
+            return search_ledger(session_id, disk.read(self._checked(session_id).ledger), words)
+        except (FileMissing, SessionNotFound):
+            return []  # deleted meanwhile
+
+    def _search_any(self, session_id: str, words: tuple[str, ...]) -> builtins.list[SearchHit]:
+        """One session among others: a damaged one must not hide what the others hold."""
+        try:
+            return self._search_one(session_id, words)
+        except (NewerFormat, SessionDamaged) as error:
+            _log.warning("a session was left out of the search: %s", error)
+            return []
+
+    @property
+    def _index(self) -> Path:
+        return self.folder / "sessions.json"
+
+    def _merge(self, changes: _Changes) -> dict[str, SessionInfo]:
+        """Bring index, files and changes together, in a worker; write the index if it was not right."""
+        if disk.mark(self.folder) is None:
+            return {}
+        with FileLock(self.folder / "sessions.json.lock").hold(_LOCK_SECONDS):
+            raw, known = self._read_index()
+            files = session_files(self.folder)
+            infos = {key: self._current(key, item, known.get(key), changes) for key, item in files.items()}
+            fresh = encode_index(infos)
+            if fresh != raw and (infos or raw):
+                disk.replace(self._index, fresh, sync=False)
+        # What was written since is seen by the time of the file, without reading it.
+        return {key: replace(info, updated_at=max(info.updated_at, time_of(files[key]))) for key, info in infos.items()}
+
+    def _read_index(self) -> tuple[bytes, dict[str, SessionInfo]]:
+        try:
+            raw = disk.read(self._index)
+        except FileMissing:
+            return b"", {}
+        known = parse_index(raw)
+        if known is None:
+            aside = disk.set_aside(self._index)
+            _log.warning("the list of sessions was damaged; it was kept as %s and made anew from the sessions", aside)
+        return raw, known or {}
+
+    def _current(self, key: str, item: DirItem, known: SessionInfo | None, changes: _Changes) -> SessionInfo:
+        info = known or info_of_ledger(key, self.folder / item.name)
+        for change in changes.get(key, ()):
+            info = change.apply(info, counted=known is None)
+        return info
+
+
+async def _stop(writer: asyncio.Task[None]) -> None:
+    """Cancel a task and see it to its end, also one of another loop: a script's calls have a loop of their own."""
+    ended: Future[None] = Future()
+
+    def stop() -> None:
+        writer.add_done_callback(lambda _: ended.set_result(None))
+        writer.cancel()
+
+    writer.get_loop().call_soon_threadsafe(stop)
+    await asyncio.wait([asyncio.wrap_future(ended)], timeout=_LOCK_SECONDS)

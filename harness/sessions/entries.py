@@ -1,0 +1,116 @@
+"""Lines of a ledger: the envelope, and what a parsed line is called.
+
+A line is one JSON object. Its first keys are always, in this order,
+`type id parentId? seq prevHash? timestamp turnId? requestId?`; the fields of the type follow flat.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeAlias, TypeGuard
+
+from harness.ids import timestamp
+from harness.text import dumps, loads
+
+__all__ = ["MAX_LINE", "Damage", "Entry", "EntryDict", "Position", "build_line", "digest", "is_entry", "parse_line"]
+
+EntryDict: TypeAlias = dict[str, Any]
+"""A parsed line: envelope and fields in one object."""
+
+MAX_LINE = 1024 * 1024
+"""Bytes a line may have; what is larger goes to a file that the line names."""
+
+
+class Position(NamedTuple):
+    """Where a line begins: its number from 1, and the bytes before it."""
+
+    seq: int
+    offset: int
+
+
+START = Position(1, 0)
+
+
+class Damage(NamedTuple):
+    """Something a reader had to step over: what, in which line (from 1), at which byte.
+
+    Kinds: `torn` an unfinished last line; `bad` an unreadable line; `header` the first line is no
+    header; `anchor` the anchor is missing or wrong; `truncated` the file is shorter than its
+    anchor says; `parent` a line names one before it that is not there; `file` a file that a line names is
+    missing or changed.
+    """
+
+    kind: str
+    line: int
+    byte: int
+
+
+class Entry:
+    """A line in memory: its object, and where its bytes are (`size` without the line end).
+
+    `id` and `kind` are those of the line; `refers` says that a part of it may stand in a file;
+    `opens` remembers whether it opens a turn.
+    """
+
+    __slots__ = ("data", "id", "kind", "offset", "opens", "refers", "seq", "size")
+
+    def __init__(self, data: EntryDict, seq: int, offset: int, size: int, refers: bool = False) -> None:
+        self.data = data
+        self.id: str = data["id"]
+        self.kind: str = data["type"]
+        self.seq = seq
+        self.offset = offset
+        self.size = size
+        self.refers = refers
+        self.opens: bool | None = None
+
+    @property
+    def position(self) -> Position:
+        """Where the line begins."""
+        return Position(self.seq, self.offset)
+
+
+def digest(raw: bytes) -> str:
+    """SHA-256 as 64 lower-case hex digits."""
+    return hashlib.sha256(raw).hexdigest()
+
+
+def build_line(
+    kind: str,
+    entry_id: str,
+    fields: Mapping[str, Any],
+    *,
+    parent: str | None,
+    seq: int,
+    prev_hash: str | None,
+    turn: str | None,
+    request: str | None,
+) -> bytes:
+    """The bytes of a line without its end; keys without a value are left out."""
+    envelope = {
+        "type": kind,
+        "id": entry_id,
+        "parentId": parent,
+        "seq": seq,
+        "prevHash": prev_hash,
+        "timestamp": timestamp(),
+        "turnId": turn,
+        "requestId": request,
+        **fields,
+    }
+    return dumps({key: value for key, value in envelope.items() if value is not None})
+
+
+def parse_line(raw: bytes) -> EntryDict | None:
+    """The object in a line, or None where there is none that could be an entry."""
+    try:
+        data = loads(raw)
+    except ValueError:
+        return None
+    return data if is_entry(data) else None
+
+
+def is_entry(data: Any) -> TypeGuard[EntryDict]:
+    """Whether this, read from a line, could be an entry."""
+    return type(data) is dict and type(data.get("type")) is str and type(data.get("id")) is str

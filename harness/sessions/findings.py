@@ -1,0 +1,95 @@
+"""What checking a session finds: where, how bad, and what to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+__all__ = ["Finding", "Kind", "VerifyReport"]
+
+Kind = Literal[
+    "torn",
+    "gap",
+    "edited",
+    "reordered",
+    "doubled",
+    "truncated",
+    "unanchored",
+    "missing_file",
+    "foreign",
+    "context",
+]
+"""What a finding says.
+
+    torn          unfinished by a crash; no error where it is the end, or where the next line is linked to it
+    gap           lines are missing before it
+    edited        its bytes, or those of a file it names, are not the ones that were written
+    reordered     it stands where it was not written
+    doubled       it stands there a second time
+    truncated     lines are missing at the end
+    unanchored    no error: written after the last sync. An error: there is no anchor, so the end is not proved
+    missing_file  a file that it names is not there
+    foreign       it was not written here: another session's, another ledger's, or inserted
+    context       the copy for the model is missing or behind; never an error, it is made anew
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something about a line, numbered from 1, at its first byte. `text` says what it means and what to do."""
+
+    kind: Kind
+    line: int
+    byte: int
+    error: bool
+    text: str = ""
+
+    @property
+    def severity(self) -> Literal["error", "note"]:
+        """The word for `error`."""
+        return "error" if self.error else "note"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            "kind": self.kind,
+            "line": self.line,
+            "byte": self.byte,
+            "severity": self.severity,
+            "text": self.text,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    """What was checked, and what was found in the order of the lines; no findings means that all is as written.
+
+    anchored  lines that the anchor proves; what stands behind them could be cut off unseen
+    files     contents beside the ledger that were read and compared
+    """
+
+    session: str
+    ledger_id: str | None
+    lines: int
+    bytes: int
+    anchored: int
+    files: int
+    findings: tuple[Finding, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is no error among the findings; notes are no errors."""
+        return not any(finding.error for finding in self.findings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            "session": self.session,
+            "ok": self.ok,
+            "ledgerId": self.ledger_id,
+            "lines": self.lines,
+            "bytes": self.bytes,
+            "anchored": self.anchored,
+            "files": self.files,
+            "findings": [finding.to_dict() for finding in self.findings],
+        }

@@ -1,0 +1,95 @@
+"""The lines of a request: what stands around its messages, that it goes out, how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from harness.errors import ConfigError
+from harness.ids import new_id
+from harness.messages import MessageDict
+from harness.sessions.binding import make_binding
+from harness.sessions.digest import DigestCache, context_digest
+from harness.sessions.store import LedgerStore
+from harness.text import dumps
+
+__all__ = ["RequestLog"]
+
+
+class RequestLog:
+    """Writes them for one session; `SessionTree` says what the arguments mean."""
+
+    def __init__(self, store: LedgerStore) -> None:
+        self._store = store
+        self._digests = DigestCache()
+        self._bound: tuple[bytes, str] | None = None
+
+    def bind(
+        self,
+        system: Sequence[Mapping[str, str]],
+        tools: Sequence[Mapping[str, Any]],
+        model: str,
+        provider: str,
+        options: Mapping[str, Any],
+        turn: str | None,
+    ) -> str:
+        """The id of a binding since the boundary that says this; it is logged if there is none."""
+        conversation = self._store.conversation
+        asked = _asked(system, tools, model, provider, options)
+        if self._bound and self._bound[0] == asked and conversation.binding_digest(self._bound[1]) is not None:
+            return self._bound[1]
+        entry_id = self._bind(system, tools, model, provider, options, turn)
+        self._bound = (asked, entry_id) if asked else None
+        return entry_id
+
+    def _bind(
+        self,
+        system: Sequence[Mapping[str, str]],
+        tools: Sequence[Mapping[str, Any]],
+        model: str,
+        provider: str,
+        options: Mapping[str, Any],
+        turn: str | None,
+    ) -> str:
+        conversation = self._store.conversation
+        made = make_binding(system, tools, model, provider, options, conversation.written)
+        known = conversation.binding_of(made.digest)
+        if known is not None:
+            return known
+        self._store.blobs.update(made.blobs)
+        entry = self._store.plan("binding", made.fields, turn=turn)
+        conversation.written |= made.written
+        return entry.id
+
+    def begin(
+        self,
+        fields: Mapping[str, Any],
+        binding_id: str,
+        messages: Sequence[MessageDict],
+        turn: str | None,
+        select: Sequence[str] | None,
+    ) -> str:
+        """Log that a request goes out; `fields` are purpose, attempt, policy and projector."""
+        binding = self._store.conversation.binding_digest(binding_id)
+        if binding is None:
+            raise ConfigError(f"no binding {binding_id} since the newest boundary; call bind before each request")
+        request_id = new_id()
+        shown = {
+            "purpose": fields["purpose"],
+            "attempt": fields["attempt"],
+            "binding": binding_id,
+            "leaf": self._store.leaf,
+            "policy": fields["policy"],
+            "projector": fields["projector"],
+            "select": None if select is None else list(select),
+            "contextDigest": context_digest(binding, self._digests.of(messages)),
+        }
+        return self._store.plan("request_begin", shown, entry_id=request_id, turn=turn, request=request_id).id
+
+
+def _asked(*parts: Any) -> bytes | None:
+    """What makes two bindings the same one, since JSON tells 1 from 1.0; None where it has to be cleaned first."""
+    try:
+        return dumps(parts)
+    except TypeError:
+        return None

@@ -1,0 +1,148 @@
+"""Track 1 of a call: the snapshot, written so that a growing conversation costs what it grew by.
+
+`memory` names the ledger position the snapshot was taken at: `{ledgerId, seq, hash, count}`.
+`memory_messages` is the list of messages the model would see. Each state module has its own value.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from harness.errors import ListMoved
+from harness.messages import MessageDict
+from harness.sessions.digest import DigestCache, message_digest
+from harness.sessions.state_files import FileSession
+from harness.sessions.tree import SessionTree
+from harness.state import Session, SessionKey, State
+
+__all__ = ["MEMORY", "MESSAGES", "Snapshot", "SnapshotWriter", "load_snapshot"]
+
+MEMORY = "memory"
+MESSAGES = "memory_messages"
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What a store holds of a conversation; `position` is None where it does not say."""
+
+    position: State | None
+    messages: tuple[MessageDict, ...]
+
+
+async def load_snapshot(session: Session, key: SessionKey) -> Snapshot | None:
+    """The snapshot in a store, or None if it has none."""
+    position = await session.get(key, MEMORY)
+    messages = await session.get_list(key, MESSAGES)
+    return Snapshot(position, tuple(messages)) if position is not None or messages else None
+
+
+class SnapshotWriter:
+    """Writes the snapshots of one session. It remembers what it stored last, to append what is new.
+
+    A writer belongs to one session and is used by one call at a time. What it remembers is checked
+    by the store (`expect_count`), so a store that another process wrote to is noticed.
+    """
+
+    def __init__(self) -> None:
+        self._place: tuple[Session, SessionKey] | None = None
+        self._digests: list[str] = []
+        self._cache = DigestCache()
+        self._position: State | None = None
+        self._values: dict[str, State] = {}
+
+    def knows(self, session: Session, key: SessionKey, position: State | None) -> bool:
+        """Whether this writer stored the snapshot that is there now."""
+        return position is not None and self._place == (session, key) and self._position == position
+
+    def is_current(self, session: Session, key: SessionKey, tree: SessionTree) -> bool:
+        """Whether this writer stored the snapshot of the ledger as it is now."""
+        return self._position is not None and self.knows(session, key, _position(tree, self._position["count"]))
+
+    async def save(self, session: Session, key: SessionKey, tree: SessionTree, values: Mapping[str, State]) -> None:
+        """Bring the store up to the ledger, unless this writer did so already. Raises `PersistenceError`."""
+        if tree.ledger_id is None:
+            return
+        messages = tree.view().messages
+        changed = self._changed(session, key, tree, values)
+        position = _position(tree, len(messages))
+        if not changed and self.knows(session, key, position):
+            return
+        await self._save_all(session, key, messages, {MEMORY: position, **changed})
+        self._note(position, changed)
+
+    def save_with_commit(
+        self, session: Session, key: SessionKey, tree: SessionTree, values: Mapping[str, State]
+    ) -> None:
+        """Let the ledger's next commit do what `save` would do after it, in the same hop to a worker.
+
+        Where that is not possible, or comes to nothing, `save` is still to do.
+        """
+        if tree.ledger_id is None or self._place != (session, key) or not isinstance(session, FileSession):
+            return
+        messages, changed = tree.view().messages, self._changed(session, key, tree, values)
+        seq, last_hash = tree.planned_end
+        position = {"ledgerId": tree.ledger_id, "seq": seq, "hash": last_hash, "count": len(messages)}
+        digests, known = self._cache.of(messages), len(self._digests)
+        there = known if digests[:known] == self._digests else None
+        write = session.together(key, {MEMORY: position, **changed}, MESSAGES, messages[there or 0 :], there)
+
+        def put() -> None:
+            self._place = None
+            if write():
+                self._place, self._digests = (session, key), digests
+                self._note(position, changed)
+
+        tree.take_along(put)
+
+    def _changed(
+        self, session: Session, key: SessionKey, tree: SessionTree, values: Mapping[str, State]
+    ) -> dict[str, State]:
+        if self._place != (session, key):
+            self._values = {}
+        stored = {name: dict(tree.redacted(value)) for name, value in values.items()}
+        return {name: value for name, value in stored.items() if self._values.get(name) != value}
+
+    def _note(self, position: State, changed: Mapping[str, State]) -> None:
+        self._position, self._values = position, {**self._values, **changed}
+
+    async def _save_all(
+        self, session: Session, key: SessionKey, messages: Sequence[MessageDict], values: Mapping[str, State]
+    ) -> None:
+        digests = self._cache.of(messages)
+        stored = await self._stored(session, key)
+        self._place = None
+        grown = digests[: len(stored)] == stored
+        try:
+            if grown:
+                await _put(session, key, values, messages[len(stored) :], len(stored))
+            else:
+                await _put(session, key, values, messages, None)
+        except ListMoved:
+            await _put(session, key, values, messages, None)
+        self._place, self._digests = (session, key), digests
+
+    async def _stored(self, session: Session, key: SessionKey) -> list[str]:
+        if self._place == (session, key):
+            return self._digests
+        return [message_digest(message) for message in await session.get_list(key, MESSAGES)]
+
+
+async def _put(
+    session: Session, key: SessionKey, values: Mapping[str, State], items: Sequence[State], expect_count: int | None
+) -> None:
+    """Everything of one snapshot. The ledger says which part is behind, should a crash come between."""
+    if isinstance(session, FileSession):
+        await session.save_together(key, values, MESSAGES, items, expect_count)
+        return
+    work = [session.save(key, name, value) for name, value in values.items()]
+    if expect_count is None:
+        work.append(session.replace(key, MESSAGES, items))
+    elif items:
+        work.append(session.append(key, MESSAGES, items, expect_count))
+    await asyncio.gather(*work)
+
+
+def _position(tree: SessionTree, count: int) -> State:
+    return {"ledgerId": tree.ledger_id, "seq": tree.count, "hash": tree.last_hash, "count": count}

@@ -1,0 +1,316 @@
+"""The files of one session held together: lock, read, plan lines, commit, release.
+
+Nothing is opened or locked before it is needed, and nothing stays so after `release`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+from harness.errors import ConfigError, PersistenceError
+from harness.filesystem import disk, pool
+from harness.filesystem.locks import FileLock
+from harness.ids import new_id, timestamp
+from harness.sessions.anchor import Anchor, encode_anchor
+from harness.sessions.blobs import Blobs
+from harness.sessions.committing import Commit, ContextUpdate
+from harness.sessions.contextfile import ContextFile, context_header
+from harness.sessions.conversation import Conversation
+from harness.sessions.entries import Entry
+from harness.sessions.formats import FORMAT
+from harness.sessions.layout import Owner, SessionFiles
+from harness.sessions.ledger import Ledger
+from harness.sessions.reading import Loaded, damage_to_note, read_session
+from harness.text import loads
+
+__all__ = ["Durability", "LedgerStore"]
+
+Durability = Literal["commit", "every", "none"]
+"""When lines are synced: at each commit that asks for it, at every commit, or never."""
+
+_log = logging.getLogger("harness.sessions")
+_LIBRARY = "dualtrack-harness"
+
+
+class LedgerStore:
+    """One writer's or reader's hold on the files of a session, and the conversation in them."""
+
+    def __init__(self, files: SessionFiles, owner: Owner, durability: Durability) -> None:
+        self.files = files
+        self.owner = owner
+        self.durability: Durability = durability
+        self.conversation = Conversation()
+        self.loaded = Loaded()
+        self.ledger = Ledger(files.ledger)
+        self.leaf: str | None = None
+        self.header_fields: dict[str, Any] = {}
+        self.policy = "compaction"
+        self.blobs: Blobs = {}
+        self.along: Callable[[], None] | None = None
+        self._context = ContextFile(files.context)
+        self._lock = FileLock(files.lock)
+        self._mark: tuple[int, int] | None = None
+        self._fresh = False
+        self._committing = asyncio.Lock()
+        self._held_back: list[tuple[Entry, bytes]] = []
+        self._open_requests: set[str] = set()
+        self._compacted = False
+        self._failed = False
+        self._noted = False
+        self._detached: PersistenceError | None = None
+
+    @property
+    def locked(self) -> bool:
+        """Whether this is the writer now."""
+        return self._lock.held or self._detached is not None
+
+    async def detach(self, reason: PersistenceError) -> None:
+        """See what can be read, and take lines that every commit will refuse for this reason."""
+        self._committing, self._detached = asyncio.Lock(), reason
+        await self._refresh()
+
+    async def lock(self, timeout: float) -> None:
+        """Become the writer and see what others wrote. Raises `SessionBusy`, `SessionDamaged`."""
+        if disk.mark(self.files.folder) is None:
+            # Whoever makes a folder makes its name durable: a ledger in it is no safer than that.
+            await pool.run(disk.make_folder, self.files.folder, sync=self.durability != "none")
+        await self._lock.acquire(timeout)
+        try:
+            # A lock of asyncio belongs to one loop; calls of one session may come from several.
+            self._committing = asyncio.Lock()
+            await self._refresh()
+        except BaseException:
+            self._lock.release()
+            raise
+
+    async def release(self) -> None:
+        """Write and sync what is left, then let go. Raises `PersistenceError` once for lines that are lost."""
+        if self._detached is not None:
+            self._detached = None
+            self._forget()
+        if not self._lock.held:
+            return
+        reported = self._failed
+        try:
+            if self.ledger.pending or self.ledger.unsynced:
+                await self.commit(sync=True)
+        except PersistenceError as error:
+            if not reported:
+                raise
+            _log.error("lines of %s could not be written and are lost: %s", self.files.ledger, error)
+        finally:
+            self._let_go()
+
+    def release_deleted(self) -> None:
+        """Let go after the files have been removed: the lock file goes last."""
+        self._forget()
+        self._lock.unlink_and_release()
+
+    async def refresh(self) -> None:
+        """See what others wrote, without a lock; the writer itself knows already."""
+        if not self.locked:
+            await self._refresh()
+
+    def knows(self, seq: int, line_hash: str) -> bool:
+        """Whether a line is the one with that hash, as far as the lines in memory tell."""
+        end = self.ledger.written
+        if seq >= end.count:
+            return seq == end.count and line_hash == end.hash
+        path = self.conversation.path
+        follower = next((entry for entry in reversed(path) if entry.seq <= seq + 1), None)
+        # Each line holds the hash of the one before it; where that one is not in memory there is no doubt.
+        return follower is None or follower.seq != seq + 1 or follower.data.get("prevHash") == line_hash
+
+    def restart(self, earlier: Loaded) -> None:
+        """Go on from an earlier state of the conversation, all of whose lines are written."""
+        self._require_lock()
+        self.conversation.reset(earlier)
+        self.leaf = earlier.leaf
+        self._held_back.clear()
+        self._compacted = True  # the context file is no beginning of what it must be now
+
+    def plan(
+        self,
+        kind: str,
+        fields: Mapping[str, Any],
+        *,
+        entry_id: str | None = None,
+        turn: str | None = None,
+        request: str | None = None,
+        parent: str | None = None,
+        whole: Mapping[str, Any] | None = None,
+    ) -> Entry:
+        """Add a line to the conversation and to those to be committed.
+
+        `parent` puts it on another branch, not into the conversation. `whole` is what the fields
+        say with their files put back in.
+        """
+        self._require_lock()
+        self._ensure_header()
+        self._note_damage()
+        entry, raw = self.ledger.plan(
+            kind, entry_id or new_id(), fields, parent=parent or self.leaf, turn=turn, request=request
+        )
+        entry.data.update(whole or {})
+        if parent is None:
+            self._follow(entry, raw)
+        return entry
+
+    async def commit(self, *, sync: bool) -> None:
+        """Write everything planned, in one hop to a worker. Raises `PersistenceError`, with nothing written."""
+        self._require_lock()
+        along, self.along = self.along, None
+        async with self._committing:
+            if self.ledger.pending or (sync and self.ledger.unsynced):
+                await self._write(sync or self.durability == "every", along)
+
+    async def rebuild(self) -> None:
+        """Make context file and anchor anew from the ledger. Raises `PersistenceError`."""
+        self._require_lock()
+        self._note_damage()
+        async with self._committing:
+            self._compacted = True  # so the whole context file is written
+            await self._write(True)
+
+    async def _write(self, synced: bool, along: Callable[[], None] | None = None) -> None:
+        if self._detached is not None:
+            raise PersistenceError(str(self._detached))
+        held, boundary_seen = len(self._held_back), self._compacted
+        job = self._job(synced)
+        job.along = along
+        try:
+            await pool.run(job.run)
+        except PersistenceError:
+            self._failed = True
+            raise
+        finally:
+            # Also when the caller was cancelled: the work itself went on to its end.
+            if job.written:
+                self._advance(job, held, boundary_seen)
+
+    def _job(self, synced: bool) -> Commit:
+        end = self.ledger.planned
+        lines, durable = list(self.ledger.pending), self.durability != "none"
+        job = Commit(self.files, self.ledger, self._context, lines, end, synced and durable, durable, dict(self.blobs))
+        job.update = self._context_update()
+        # Where nothing is ever synced, the anchor names what was written.
+        job.anchor = self._anchor() if synced else None
+        return job
+
+    def _advance(self, job: Commit, held: int, boundary_seen: bool) -> None:
+        self._failed = False
+        self.ledger.advance(len(job.lines), job.end, synced=job.anchor is not None)
+        self._mark = self.ledger.mark
+        for sha256 in job.blobs:
+            self.blobs.pop(sha256, None)
+        if job.update:
+            del self._held_back[:held]
+            self._compacted = self._compacted and not boundary_seen
+
+    def _context_update(self) -> ContextUpdate | None:
+        """What is new for the context file; nothing while it is open whether a model's output counts."""
+        if self._open_requests:
+            return None
+        fresh = {id(entry) for entry in self.conversation.settled([entry for entry, _ in self._held_back])}
+        lines = [raw for entry, raw in self._held_back if id(entry) in fresh]
+        if not lines and not self._compacted:
+            return None
+        end = self.ledger.planned
+        header = context_header(str(self.loaded.ledger_id), end.count, str(end.hash), self.policy)
+        # More lines may be added while the worker looks at these; a path only grows, or is another list.
+        path, count = self.conversation.path, len(self.conversation.path)
+        return ContextUpdate(header, lines, lambda: self.conversation.settled(path[:count]), self._compacted)
+
+    def _anchor(self) -> bytes:
+        end = self.ledger.planned
+        return encode_anchor(
+            Anchor(
+                ledger_id=str(self.loaded.ledger_id),
+                session=self.owner.session,
+                count=end.count,
+                bytes=end.size,
+                hash=str(end.hash),
+                leaf=str(self.leaf),
+                boundary=self.conversation.boundary,
+                deleted=self.loaded.deleted,
+            )
+        )
+
+    def _ensure_header(self) -> None:
+        """The first line of an empty file says whose it is; no other file ever gets one."""
+        if self.ledger.planned.count:
+            return
+        ledger_id = new_id()
+        known = {key: value for key, value in self.header_fields.items() if value is not None}
+        fields = {
+            "format": FORMAT,
+            "library": _LIBRARY,
+            "ledgerId": ledger_id,
+            **self.owner.fields(),
+            "created": timestamp(),
+            **known,
+        }
+        entry, raw = self.ledger.plan("header", new_id(), fields, parent=None)
+        self.loaded.header, self.loaded.ledger_id = loads(raw), ledger_id
+        self._follow(entry, raw)
+
+    def _note_damage(self) -> None:
+        """Before a new anchor makes an end look right that was not, a line says so."""
+        if self._noted or not (found := damage_to_note(self.loaded)):
+            return
+        self._noted = True
+        fields = {"kind": "damage", "data": {"found": found}}
+        self._follow(*self.ledger.plan("event", new_id(), fields, parent=self.leaf))
+
+    def _follow(self, entry: Entry, raw: bytes) -> None:
+        self.leaf = entry.id
+        self.conversation.append(entry)
+        if entry.kind in ("message", "compaction"):
+            self._held_back.append((entry, raw))
+        if entry.kind == "request_begin":
+            self._open_requests.add(entry.id)
+        elif entry.kind == "request_end":
+            self._open_requests.discard(str(entry.data.get("requestId")))
+        elif entry.kind == "compaction" and entry.data.get("boundary"):
+            self._compacted = True
+
+    def _require_lock(self) -> None:
+        if not self.locked:
+            raise ConfigError(f"{self.files.ledger} can be written only under its lock; use tree.writing()")
+
+    async def _refresh(self) -> None:
+        locked = self._lock.held
+        found = disk.mark(self.files.ledger)
+        if self._fresh and self._mark == ((found.inode, found.size) if found else None):
+            return
+        loaded = await pool.run(read_session, self.files, self.owner)
+        if locked == self._lock.held:  # otherwise a writer has come, or gone, and knows better
+            self._take(loaded)
+
+    def _take(self, loaded: Loaded) -> None:
+        self._forget()
+        self.loaded = loaded
+        self._noted = False
+        self.conversation.reset(loaded)
+        self.ledger.reset(loaded.tail)
+        self.leaf = loaded.leaf
+        self._mark = loaded.mark
+        self._fresh = True
+
+    def _forget(self) -> None:
+        self.ledger.close()
+        self._context.distrust()
+        self._held_back.clear()
+        self._open_requests.clear()
+        self.blobs.clear()
+        self._compacted = self._failed = self._fresh = False
+
+    def _let_go(self) -> None:
+        if self.ledger.pending:
+            self._forget()  # what is in memory is not what is on disk
+        self._open_requests.clear()
+        self.ledger.close()
+        self._lock.release()

@@ -1,0 +1,252 @@
+"""Turns: from the lines of the active path to what was said, directive by directive.
+
+A turn is one directive of a person up to the final answer. What opens a turn is decided by
+fields, never by text: a message of role `user`, `via` user or repair, not partial, that brings no
+tool result. Messages before the first directive form a turn of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.messages import MessageDict
+from harness.sessions.entries import START, Entry, EntryDict, Position
+from harness.sessions.truncating import ARGUMENTS_CUT, cut_arguments
+
+__all__ = [
+    "SUMMARY_MARK",
+    "Draft",
+    "Item",
+    "Step",
+    "blocks_of",
+    "boundary_of",
+    "build_turns",
+    "committed_requests",
+    "is_directive",
+    "is_settled",
+    "is_summary",
+    "message_of",
+    "newest_boundary",
+    "opens_turn",
+]
+
+_PASSING = frozenset({"hook", "steer"})
+_BUILT = frozenset({"message", "event", "compaction"})
+"""The types of lines that turns are made of."""
+SUMMARY_MARK = "contextSummary"
+"""In `meta` of the message that stands for a summary; never decided by the text."""
+
+
+@dataclass(slots=True)
+class Step:
+    """An assistant message with tool calls, and for each answered call the block and the message it came in."""
+
+    message: MessageDict
+    calls: tuple[str, ...]
+    results: dict[str, tuple[EntryDict, MessageDict]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Item:
+    """One message in its place in a turn: who put it there, and `step` where it asks for tools."""
+
+    message: MessageDict
+    via: str
+    step: Step | None = None
+
+    @property
+    def passing(self) -> bool:
+        """Whether it is visible only while its turn is open."""
+        return self.via in _PASSING
+
+
+@dataclass(slots=True)
+class Draft:
+    """A turn while it is built. `ids` are the entry ids of its messages."""
+
+    id: str
+    items: list[Item] = field(default_factory=list)
+    ids: list[str] = field(default_factory=list)
+    aborted: bool = False
+
+
+def blocks_of(message: MessageDict, kind: str) -> list[EntryDict]:
+    """The blocks of one type, in order."""
+    content = message.get("content")
+    if not isinstance(content, list):
+        return []
+    return [block for block in content if isinstance(block, dict) and block.get("type") == kind]
+
+
+def message_of(data: EntryDict) -> MessageDict | None:
+    """The message of an entry; None for other entries and for what is no message."""
+    message = data.get("message") if data.get("type") == "message" else None
+    return message if isinstance(message, dict) and isinstance(message.get("role"), str) else None
+
+
+def is_summary(message: MessageDict) -> bool:
+    """Whether a message is the summary of what lies before a boundary."""
+    meta = message.get("meta")
+    return isinstance(meta, dict) and meta.get(SUMMARY_MARK) is True
+
+
+def opens_turn(data: EntryDict) -> bool:
+    """Whether an entry is a directive."""
+    if data.get("via") not in ("user", "repair"):
+        return False
+    message = message_of(data)
+    if message is None or message["role"] != "user" or data.get("partial"):
+        return False
+    return not blocks_of(message, "toolResult")
+
+
+def is_directive(entry: Entry) -> bool:
+    """Whether a line opens a turn; each is asked several times while a conversation is read."""
+    if entry.kind != "message":
+        return False
+    if entry.refers:
+        return opens_turn(entry.data)  # it changes when its files are put back in
+    if entry.opens is None:
+        entry.opens = opens_turn(entry.data)
+    return entry.opens
+
+
+def committed_requests(entries: Iterable[Entry]) -> set[str]:
+    """The ids of requests that completed: only their output is part of the conversation."""
+    return {
+        str(entry.data.get("requestId"))
+        for entry in entries
+        if entry.kind == "request_end" and entry.data.get("status") == "completed"
+    }
+
+
+def is_settled(data: EntryDict, committed: set[str]) -> bool:
+    """Whether an entry is a message that counts.
+
+    Not partial; if a model made it, its request completed; and no part of a request beside the
+    conversation (`via` summary), unless it is a summary that came back from a snapshot.
+    """
+    message = message_of(data)
+    return message is not None and _counts(data, message, committed)
+
+
+def _counts(data: EntryDict, message: MessageDict, committed: set[str]) -> bool:
+    if data.get("partial"):
+        return False
+    via = data.get("via")
+    if via == "summary" and not is_summary(message):
+        return False
+    if via != "model" or message["role"] != "assistant" or "requestId" not in data:
+        return True
+    return data["requestId"] in committed
+
+
+def newest_boundary(path: Sequence[Entry]) -> Entry | None:
+    """The newest compaction before which a reader need not look, kept turns aside."""
+    for entry in reversed(path):
+        if entry.kind == "compaction" and entry.data.get("boundary") is True:
+            return entry
+    return None
+
+
+def boundary_of(path: Sequence[Entry]) -> Position:
+    """The first line a reader must read to see what the model sees.
+
+    That is the opening message of the first turn that the newest boundary keeps, which lies before
+    it; the boundary's own line where it keeps none; the beginning where there is no boundary.
+    """
+    boundary = newest_boundary(path)
+    if boundary is None:
+        return START
+    starts = [entry for entry in path if is_directive(entry) and entry.seq < boundary.seq]
+    after = _after(boundary.data.get("lastTurn"), [entry.id for entry in starts])
+    return starts[after].position if after < len(starts) else boundary.position
+
+
+def _after(last_turn: Any, turns: Sequence[str]) -> int:
+    """The index of the first kept turn: where the last summarised one is not in sight, all are."""
+    return turns.index(last_turn) + 1 if last_turn in turns else 0
+
+
+def build_turns(path: Sequence[Entry], boundary: Entry | None) -> list[Draft]:
+    """The turns that the newest boundary keeps, results joined to their calls."""
+    builder = _Builder(committed_requests(path))
+    for entry in path:
+        if entry.kind in _BUILT:
+            builder.add(entry)
+    turns = builder.turns
+    return turns[_after(boundary.data.get("lastTurn"), [turn.id for turn in turns]) :] if boundary else turns
+
+
+class _Builder:
+    """One pass over the path; it exists to carry which calls wait for a result."""
+
+    def __init__(self, committed: set[str]) -> None:
+        self.turns: list[Draft] = []
+        self._committed = committed
+        self._waiting: dict[str, Step] = {}
+
+    def add(self, entry: Entry) -> None:
+        if entry.kind == "message":
+            message = message_of(entry.data)
+            if message is not None and _counts(entry.data, message, self._committed):
+                self._add_message(entry, message)
+        elif entry.kind == "event" and entry.data.get("kind") == "abort":
+            self._abort(entry.data.get("turnId"))
+        elif entry.kind == "event" and entry.data.get("kind") == ARGUMENTS_CUT:
+            self._cut_arguments(entry.data.get("data"))
+        elif entry.kind == "compaction" and entry.data.get("keepsOpenTurn"):
+            self._forget_steps()
+
+    def _add_message(self, entry: Entry, message: MessageDict) -> None:
+        directive = is_directive(entry)
+        if directive or not self.turns:
+            self.turns.append(Draft(entry.id))
+        turn = self.turns[-1]
+        turn.ids.append(entry.id)
+        rest = message if directive or message["role"] == "assistant" else self._take_results(message)
+        if rest is not None:
+            turn.items.append(self._item(rest, str(entry.data.get("via", ""))))
+
+    def _item(self, message: MessageDict, via: str) -> Item:
+        calls = blocks_of(message, "toolUse") if message["role"] == "assistant" else []
+        if not calls:
+            return Item(message, via)
+        step = Step(message, tuple(dict.fromkeys(str(call.get("id")) for call in calls)))
+        # An id used again by a later message means the later call.
+        self._waiting.update(dict.fromkeys(step.calls, step))
+        return Item(message, via, step)
+
+    def _take_results(self, message: MessageDict) -> MessageDict | None:
+        """Give each result to its call, the first one only; what is left of the message, or None."""
+        results = blocks_of(message, "toolResult")
+        if not results:
+            return None if message["role"] == "tool" else message
+        for block in results:
+            call = str(block.get("id"))
+            if step := self._waiting.get(call):
+                step.results.setdefault(call, (block, message))
+        rest = [block for block in message["content"] if block not in results]
+        return {**message, "content": rest} if rest and message["role"] != "tool" else None
+
+    def _abort(self, turn_id: Any) -> None:
+        for turn in reversed(self.turns):
+            if turn_id in (None, turn.id):
+                turn.aborted = True
+                return
+
+    def _cut_arguments(self, rule: Any) -> None:
+        """Show the calls of all turns up to one with short arguments."""
+        ids = [turn.id for turn in self.turns]
+        last = rule.get("lastTurn") if isinstance(rule, dict) else None
+        for turn in self.turns[: _after(last, ids)]:
+            for item in turn.items:
+                item.message = cut_arguments(item.message, rule)
+
+    def _forget_steps(self) -> None:
+        """A boundary within an open turn keeps what opened it and what follows the boundary."""
+        if self.turns:
+            del self.turns[-1].items[1:]
+        self._waiting.clear()

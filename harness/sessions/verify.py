@@ -1,0 +1,165 @@
+"""Proving a session: whether every line stands where and as it was written, up to the end that the anchor names.
+
+The anchor is read before the ledger, so that a writer at work is not taken for damage. The ledger is
+read once, in blocks. Reading needs no lock and changes nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from harness.errors import FileMissing, PersistenceError, SessionDamaged
+from harness.filesystem import disk
+from harness.sessions.anchor import Anchor, read_anchor
+from harness.sessions.blobs import blob_path
+from harness.sessions.chain import chain_findings
+from harness.sessions.entries import digest
+from harness.sessions.findings import Finding, Kind, VerifyReport
+from harness.sessions.layout import Owner, SessionFiles
+from harness.sessions.line_table import LineTable, short_sum
+from harness.text import loads
+
+__all__ = ["Finding", "VerifyReport", "verify_bytes", "verify_chain", "verify_session"]
+
+_REANCHOR = "the next call, or repair, makes a new one and notes it in the ledger"
+_END = "; restore the ledger from a backup, or go on without them: the next call notes it in the ledger"
+
+
+def verify_chain(data: bytes) -> list[Finding]:
+    """What is wrong with the bytes of a ledger, as far as its lines tell without an anchor."""
+    return chain_findings(LineTable().read([data]))
+
+
+def verify_bytes(data: Iterable[bytes], anchor: Anchor | None) -> list[Finding]:
+    """What is wrong with the bytes of a ledger, in any blocks, and with its end; no other file is looked at."""
+    return _ledger_findings(LineTable(anchor.hash if anchor else "").read(data), anchor)
+
+
+def verify_session(files: SessionFiles, owner: Owner) -> VerifyReport:
+    """Check a session's ledger, anchor, context file and contents; blocking, so in a worker.
+
+    Raises `FileMissing` if there is neither a ledger nor an anchor that knows of one.
+    """
+    context = _context_lines(files.context)
+    anchor = read_anchor(files.anchor)
+    table = LineTable(anchor.hash if anchor else "", wanted=context)
+    try:
+        table.read(disk.read_blocks(files.ledger))
+    except FileMissing:
+        if anchor is None or not anchor.count:
+            raise
+    found = [*_owner_findings(table, owner), *_ledger_findings(table, anchor)]
+    found += _file_findings(table, files.blobs)
+    found += [_context_finding(context[missed]) for missed in sorted(table.wanted)]
+    return VerifyReport(
+        session=owner.session,
+        ledger_id=str(table.header.get("ledgerId")) if table.header else None,
+        lines=len(table),
+        bytes=table.size,
+        anchored=table.anchored_at + 1,
+        files=len(table.named),
+        findings=tuple(sorted(found, key=lambda finding: finding.line)),
+    )
+
+
+def _ledger_findings(table: LineTable, anchor: Anchor | None) -> list[Finding]:
+    found = chain_findings(table)
+    known = any(finding.error for finding in found)
+    return [*found, *_earlier_damage(table), *_against(table, anchor, known)]
+
+
+def _at(table: LineTable, line: int, kind: Kind, text: str, *, error: bool = True) -> Finding:
+    """A finding about a line, counted from 0; behind the last one it is about the end."""
+    inside = line < len(table)
+    return Finding(kind, max(line, 0) + 1, table.starts[line] if inside else table.size, error, text)
+
+
+def _against(table: LineTable, anchor: Anchor | None, known: bool) -> Iterator[Finding]:
+    """The end of a ledger is held by its anchor alone. `known` says that an error has been found already."""
+    end = len(table)
+    if anchor is None or not anchor.count:
+        if end:
+            yield _at(table, end, "unanchored", f"there is no usable anchor, so the end is not proved; {_REANCHOR}")
+        return
+    if table.header and str(table.header.get("ledgerId")) != anchor.ledger_id:
+        yield _at(table, 0, "foreign", "the anchor belongs to another ledger; put the right ledger back, or repair")
+    elif table.anchored_at < 0:
+        yield from _end_is_missing(table, anchor, known)
+    else:
+        yield from _end_is_there(table, anchor, known)
+
+
+def _end_is_missing(table: LineTable, anchor: Anchor, known: bool) -> Iterator[Finding]:
+    last = next((line for line in reversed(range(len(table))) if table.seqs[line] == anchor.count), None)
+    newest = max(table.seqs, default=0)
+    if last is not None:
+        yield _at(table, last, "edited", "it is not the line that the anchor names; restore the ledger from a backup")
+    elif newest < anchor.count:
+        missing = f"lines {newest + 1} to {anchor.count} are missing at the end"
+        yield _at(table, len(table), "truncated", f"{missing}: {anchor.bytes} bytes were there, {table.size} are{_END}")
+    elif not known:
+        yield _at(table, len(table), "truncated", f"the line that the anchor names is missing{_END}")
+
+
+def _end_is_there(table: LineTable, anchor: Anchor, known: bool) -> Iterator[Finding]:
+    line = table.anchored_at
+    last = line + 1 == len(table)
+    end = table.size + (not table.ended) if last else table.starts[line + 1]
+    if last and not table.ended:
+        yield _at(table, line, "truncated", "its line feed is missing at the end of the file; the next call adds it")
+    if (line + 1, end) != (anchor.count, anchor.bytes) and not known:
+        text = f"line {anchor.count} has become line {line + 1}; something before it was added or taken away"
+        yield _at(table, line, "edited", f"{text}; restore the ledger from a backup")
+    if not last:
+        yield _at(table, line + 1, "unanchored", "written after the last sync, as yet without an anchor", error=False)
+
+
+def _earlier_damage(table: LineTable) -> Iterator[Finding]:
+    """What a writer found and noted when it went on; the lines it missed stay missing."""
+    for line, entry in table.damages:
+        data = entry.get("data")
+        found = data.get("found") if isinstance(data, dict) else None
+        for item in found if isinstance(found, list) else ():
+            if isinstance(item, dict) and item.get("kind") in ("truncated", "unanchored"):
+                text = f"{item.get('text', 'damage')} (found and noted by the writer of this line)"
+                yield _at(table, line, item["kind"], text, error=False)
+
+
+def _owner_findings(table: LineTable, owner: Owner) -> Iterator[Finding]:
+    if table.header:
+        try:
+            owner.check(table.header, Path("the ledger"))
+        except SessionDamaged as error:
+            yield _at(table, 0, "foreign", str(error))
+
+
+def _file_findings(table: LineTable, blobs: Path) -> Iterator[Finding]:
+    for name, line in table.named.items():
+        path = blob_path(blobs, name)
+        seen = hashlib.sha256()
+        try:
+            for block in disk.read_blocks(path):
+                seen.update(block)
+        except (FileMissing, PersistenceError) as error:
+            yield _at(table, line, "missing_file", f"{error}; restore it from a backup")
+        else:
+            if seen.hexdigest() != name:
+                yield _at(table, line, "edited", f"{path} has other bytes than its name says; restore it from a backup")
+
+
+def _context_lines(path: Path) -> dict[int, int]:
+    """The sums of the lines in a context file, by which they are found in the ledger; for each its number."""
+    try:
+        first, *lines = disk.read(path).split(b"\n")
+        loads(first)
+    except (FileMissing, PersistenceError, ValueError):
+        return {}
+    # The last one is empty, or torn by a crash.
+    return {short_sum(digest(raw)): number for number, raw in enumerate(lines[:-1], 2)}
+
+
+def _context_finding(number: int) -> Finding:
+    text = f"line {number} of the context file is no line of the ledger; the next call, or repair, makes it anew"
+    return Finding("context", 1, 0, False, text)

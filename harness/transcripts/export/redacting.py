@@ -1,0 +1,158 @@
+"""Taking secrets out of a session that is to be shared, by key and by pattern, with a report.
+
+The rules of `sessions.redact` come first; keys and patterns of the caller are added to them. Pictures
+are not looked into.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from harness.errors import ConfigError
+from harness.sessions.redact import REDACTED, default_redactor
+from harness.transcripts.reader import Transcript
+from harness.transcripts.turns import Turn
+
+__all__ = ["Redaction", "RedactionReport", "redact_transcript"]
+
+_DEFAULT = "default"
+# What names things must stay: results find their calls by it, media their bytes.
+_NAMING = frozenset({"id", "type", "role", "sha256", "mediaType", "provider", "model"})
+
+
+@dataclass(frozen=True, slots=True)
+class Redaction:
+    """What to take out of an export.
+
+    keys      names whose values go, in arguments and records of any depth and in `name: value` in text;
+              letter case does not count
+    patterns  regular expressions whose matches go, wherever there is text
+    defaults  also what `sessions.redact.default_redactor` knows: keys and tokens of well-known forms
+    """
+
+    keys: tuple[str, ...] = ()
+    patterns: tuple[str, ...] = ()
+    defaults: bool = True
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The names under which the report counts."""
+        named = (*(f"key:{key}" for key in self.keys), *(f"pattern:{pattern}" for pattern in self.patterns))
+        return (_DEFAULT, *named) if self.defaults else named
+
+
+@dataclass(frozen=True, slots=True)
+class RedactionReport:
+    """What was taken out: hits by rule, and by the key of the turn they were in (`head` for the title and the like)."""
+
+    rules: tuple[str, ...]
+    hits: Mapping[str, int] = field(default_factory=dict)
+    turns: Mapping[str, int] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return {"rules": list(self.rules), "hits": dict(self.hits), "turns": dict(self.turns)}
+
+
+def redact_transcript(transcript: Transcript, redaction: Redaction) -> tuple[Transcript, RedactionReport]:
+    """The session without what the rules take out. Raises `ConfigError` for a pattern that is none."""
+    worker = _Worker(redaction)
+    turns = tuple(worker.turn(turn) for turn in transcript.turns)
+    about = transcript.about
+    named = {"title": about.title, "weak_title": about.weak_title, "cwd": about.cwd, "branch": about.branch}
+    shown = worker.value("head", {name: text for name, text in named.items() if text})
+    report = RedactionReport(redaction.rules, dict(worker.hits), dict(worker.turns))
+    return replace(transcript, turns=turns, about=replace(about, **shown)), report
+
+
+class _Worker:
+    """One pass over one session; it exists to carry the counts."""
+
+    def __init__(self, redaction: Redaction) -> None:
+        self.hits: Counter[str] = Counter()
+        self.turns: Counter[str] = Counter()
+        self._defaults = redaction.defaults
+        self._keys = {key.casefold(): f"key:{key}" for key in redaction.keys}
+        self._patterns = [(f"pattern:{text}", _compiled(text)) for text in redaction.patterns]
+        self._assigned = [(f"key:{key}", _assignment(key)) for key in redaction.keys]
+
+    def turn(self, turn: Turn) -> Turn:
+        return turn._replace(message=self.value(turn.key, turn.message))
+
+    def value(self, place: str, value: dict[str, Any]) -> dict[str, Any]:
+        before = self.hits.total()
+        found = value
+        if self._defaults:
+            found = default_redactor(value)
+            self.hits[_DEFAULT] += _marks(found) - _marks(value)
+        if self._keys or self._patterns:
+            found = self._object(found, named=True)
+        if done := self.hits.total() - before:
+            self.turns[place] += done
+        self.hits += Counter()  # rules that found nothing are not listed
+        return found
+
+    def _object(self, value: Mapping[str, Any], *, named: bool = False) -> dict[str, Any]:
+        """`named` says that the fields are ours: a block or a message, in which no key of the caller means anything."""
+        made = {}
+        for key, item in value.items():
+            rule = None if named else self._keys.get(key.casefold())
+            if rule is not None and item not in (None, "", REDACTED):
+                self.hits[rule] += 1
+                made[key] = REDACTED
+            elif named and key in _NAMING:
+                made[key] = item
+            else:
+                made[key] = self._member(item, named=named and key in ("content", "media"))
+        opaque = made.get("opaque")
+        if named and isinstance(opaque, dict) and opaque != value.get("opaque"):
+            opaque["altered"] = True  # of no use to its maker any more, and not to be sent
+        return made
+
+    def _member(self, item: Any, *, named: bool) -> Any:
+        if isinstance(item, str):
+            return self._text(item)
+        if isinstance(item, dict):
+            return self._object(item, named=named)
+        return [self._member(member, named=named) for member in item] if isinstance(item, list) else item
+
+    def _text(self, text: str) -> str:
+        for rule, pattern in self._patterns:
+            text, times = pattern.subn(REDACTED, text)
+            self.hits[rule] += times
+        for rule, pattern in self._assigned:
+            text, times = pattern.subn(rf"\g<name>{REDACTED}", text)
+            self.hits[rule] += times
+        return text
+
+
+def _compiled(text: str) -> re.Pattern[str]:
+    try:
+        pattern = re.compile(text)
+    except re.error as error:
+        raise ConfigError(f"{text!r} is no regular expression: {error}; correct it or leave it out") from None
+    if pattern.match(""):
+        raise ConfigError(f"{text!r} matches where nothing is; make it match at least one character")
+    return pattern
+
+
+def _assignment(key: str) -> re.Pattern[str]:
+    """`key: value` and `"key": "value"` in text; bounded, so that an open quote costs no more than its line."""
+    value = r"""(?:"(?:[^"\\]|\\.){1,4000}"|'[^']{1,4000}'|(?!\[redacted\])[^\s"',;&}\]]{1,4000})"""
+    return re.compile(rf"""(?i)(?P<name>(?<![\w-]){re.escape(key)}["']?\s{{0,3}}[:=]\s{{0,3}}){value}""")
+
+
+def _marks(value: Any) -> int:
+    """How often the sign of something taken out stands in a value."""
+    if isinstance(value, str):
+        return value.count(REDACTED)
+    members: Iterable[Any] = ()
+    if isinstance(value, Mapping):
+        members = value.values()
+    elif isinstance(value, Sequence) and not isinstance(value, bytes):
+        members = value
+    return sum(_marks(member) for member in members)

@@ -1,0 +1,216 @@
+"""How a rollout's items become messages, and its running totals the tokens of each.
+
+Items that follow each other until a result or a prompt comes are one message of the model. Token
+totals start from zero when a rollout is resumed. A fork begins with its parent's history, totals
+included: what those say was spent by the parent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from harness.transcripts.assembly import Assembly, Draft, Span
+from harness.transcripts.blocks import BlockDict, integer, usage_dict
+from harness.transcripts.pieces import Piece
+from harness.transcripts.stats import Tokens
+from harness.transcripts.turns import Turn
+
+__all__ = ["CodexAssembly", "TokenTotals"]
+
+_FIELDS = (
+    "input_tokens",
+    "cached_input_tokens",
+    "cache_write_input_tokens",
+    "output_tokens",
+    "reasoning_output_tokens",
+)
+_MIRROR = "mirror:"
+_PAUSE = 1.0
+
+
+class TokenTotals:
+    """Adds up the processes that wrote one rollout; each counts from zero."""
+
+    def __init__(self) -> None:
+        self._ended = dict.fromkeys(_FIELDS, 0)
+        self._running = dict.fromkeys(_FIELDS, 0)
+        self.is_known = False
+
+    def count(self, info: object) -> dict[str, int] | None:
+        """Take in one `token_count`; the usage of its request, or None if it repeats the one before."""
+        total = _tokens(info, "total_token_usage")
+        if total is None or total == self._running:
+            return None
+        self.is_known = True
+        if total["output_tokens"] < self._running["output_tokens"]:
+            self._ended = {name: self._ended[name] + self._running[name] for name in _FIELDS}
+        self._running = total
+        request = _tokens(info, "last_token_usage")
+        return _usage(request) if request else None
+
+    def forget(self) -> None:
+        """What was counted so far was spent by another session, and the totals go on from there."""
+        self._ended = {name: -value for name, value in self._running.items()}
+
+    def usage(self) -> dict[str, int]:
+        """The tokens of this rollout. Fresh input leaves cached tokens out."""
+        return _usage({name: max(0, self._ended[name] + self._running[name]) for name in _FIELDS})
+
+
+class CodexAssembly(Assembly):
+    """See the module."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._waiting: list[Piece] = []
+        self._spoken: set[str] = set()
+        self._exits: dict[str, int] = {}
+        self._totals = TokenTotals()
+        self._provider = "openai"
+        self._model: str | None = None
+        self._open: Draft | None = None
+        self._last: Draft | None = None
+        self._opening: int | None = None
+        self._opened: dict[int, int] = {}
+
+    def add(self, pieces: Iterable[Piece]) -> None:
+        """Which events are needed is only known when all items are."""
+        self._waiting += pieces
+
+    def turns(self, *, followed: bool = True) -> tuple[Turn, ...]:
+        """See `Assembly`."""
+        self._settle()
+        return super().turns(followed=followed)
+
+    def spans(self) -> list[Span]:
+        """See `Assembly`. A prompt begins where its task does: its settings stand in front of it."""
+        self._settle()
+        return [replace(span, offset=self._opened.get(span.offset, span.offset)) for span in super().spans()]
+
+    def prime(self, head: Iterable[Piece]) -> None:
+        """See `Assembly`: who speaks in items at the beginning does so to the end."""
+        self._spoken |= {piece.note for piece in head if piece.kind != "note"}
+
+    def tokens(self) -> Tokens:
+        """The totals of every process that wrote this rollout, added up."""
+        return Tokens.total(self._totals.usage()) if self._totals.is_known else Tokens()
+
+    def note(self, piece: Piece) -> None:
+        """State, totals, and what the screen showed."""
+        data: Any = piece.data
+        if self._opening is None and piece.note in ("task", "state"):
+            self._opening = piece.offset
+        if piece.note == "usage":
+            self._count(data)
+        elif piece.note in ("state", "meta"):
+            self._model = data.get("model") or self._model
+            self._provider = data.get("provider") or self._provider
+        elif piece.note.startswith(_MIRROR):
+            self._mirrored(piece, piece.note.removeprefix(_MIRROR))
+
+    def message(self, piece: Piece) -> Draft:
+        """A prompt, context or compaction ends what the model was saying."""
+        self._open = None
+        if piece.kind == "prompt" and self._opening is not None:
+            self._opened[piece.offset] = self._opening
+        return super().message(piece)
+
+    def result(self, piece: Piece) -> None:
+        """See `Assembly`."""
+        self._open = self._opening = None
+        block = piece.blocks[0]
+        code = self._exits.get(block["id"]) if piece.data == "unknown" else None
+        if code is None:
+            super().result(piece)
+            return
+        told = {**block, "isError": bool(code), "exitCode": code}
+        super().result(Piece("results", piece.line, piece.offset, piece.at, [told]))
+
+    def answer(self, piece: Piece) -> None:
+        """One more piece of the open message, or the first of a new one."""
+        self._opening = None
+        if self._open is None:
+            self._open = self._last = self.keep(Draft("answer", piece.line, piece.offset, piece.at))
+            self._open.fields = {"provider": self._provider, **({"model": self._model} if self._model else {})}
+        self._open.until = piece.offset
+        made = [self._attributed(block) for block in piece.blocks]
+        self.extend(self._open, Piece("answer", piece.line, piece.offset, piece.at, made))
+
+    def _settle(self) -> None:
+        """Put everything together, once."""
+        waiting, self._waiting = self._waiting, []
+        self._spoken |= {piece.note for piece in waiting if piece.kind != "note"}
+        for piece in waiting:
+            if piece.note == "exit" and isinstance(piece.data[0], str) and isinstance(piece.data[1], int):
+                self._exits[piece.data[0]] = piece.data[1]
+        inherited = _inherited(waiting)
+        super().add(waiting[:inherited])
+        if inherited:
+            self._totals.forget()
+            for draft in self._drafts:
+                draft.fields = {name: value for name, value in draft.fields.items() if name != "usage"}
+        super().add(waiting[inherited:])
+
+    def _count(self, info: object) -> None:
+        """Add one request's tokens to the message it made."""
+        usage = self._totals.count(info)
+        if usage and self._last is not None:
+            known = self._last.fields.get("usage", {})
+            total = {name: known.get(name, 0) + value for name, value in usage.items()}
+            self._last.fields = {**self._last.fields, "usage": total}
+
+    def _mirrored(self, piece: Piece, role: str) -> None:
+        if role in self._spoken:
+            return
+        content = piece.blocks
+        if role == "user":
+            self.added.prompts_lt += not content[0]["text"].lstrip().startswith("<")
+            self.message(Piece("prompt", piece.line, piece.offset, piece.at, content))
+            return
+        self.added.assistant_msgs += role == "assistant"
+        shown = [{"type": "thinking", "text": content[0]["text"]}] if role == "reasoning" else content
+        self.answer(Piece("answer", piece.line, piece.offset, piece.at, shown))
+
+    def _attributed(self, block: BlockDict) -> BlockDict:
+        """Reasoning, under the names of the provider and model that alone can read its record."""
+        if "opaque" not in block:
+            return block
+        model = {"model": self._model} if self._model else {}
+        return {**block, "opaque": {"provider": self._provider, **model, "data": block["opaque"]["data"]}}
+
+
+def _inherited(pieces: list[Piece]) -> int:
+    """How many pieces of a fork are its parent's: they were all written at once, before anything else.
+
+    A fork is known by its own first line and by its parent's behind it. The history ends where the
+    writing paused, or where the newest task begins.
+    """
+    metas = [n for n, piece in enumerate(pieces) if piece.note == "meta"]
+    if not any(piece.note == "fork" for piece in pieces) or len(metas) < 2:
+        return 0
+    last: datetime | None = None
+    for number, piece in enumerate(pieces[metas[1] :], start=metas[1]):
+        here = datetime.fromisoformat(piece.at) if piece.at else last
+        if last and here and (here - last).total_seconds() > _PAUSE:
+            return number
+        last = here
+    return max((n for n, piece in enumerate(pieces) if piece.note == "task"), default=0)
+
+
+def _tokens(info: object, name: str) -> dict[str, int] | None:
+    found = info.get(name) if isinstance(info, dict) else None
+    return {field: integer(found.get(field)) for field in _FIELDS} if isinstance(found, dict) else None
+
+
+def _usage(tokens: dict[str, int]) -> dict[str, int]:
+    cached = tokens["cached_input_tokens"]
+    return usage_dict(
+        tokens["input_tokens"] - cached,
+        cached,
+        tokens["cache_write_input_tokens"],
+        tokens["output_tokens"],
+        tokens["reasoning_output_tokens"],
+    )

@@ -1,0 +1,200 @@
+"""Gemini CLI sessions: one JSON document, or (since 0.40) lines that may replace or take back others.
+
+Results stand inside their calls. Fresh input is `input` without `cached`; thoughts are outside `output`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.transcripts import blocks
+from harness.transcripts.blocks import BlockDict
+from harness.transcripts.document import read_document
+from harness.transcripts.formats.base import Format, Opened, Place, Verdict, Where
+from harness.transcripts.lines import Record, TranscriptWarning
+from harness.transcripts.pieces import About, Reader
+from harness.transcripts.source import FileSource, RowSource, file_mark
+
+__all__ = ["FORMATS", "GeminiFormat", "GeminiReader"]
+
+_TYPES = frozenset({"user", "gemini", "info", "error", "warning"})
+_FAILED = frozenset({"error", "cancelled"})
+
+
+class GeminiReader(Reader):
+    """Reads the messages of one session."""
+
+    def record(self, record: Record) -> None:
+        """See `Reader`."""
+        kind = blocks.text_of(record.get("type"))
+        at = self.saw_time(record.get("timestamp"))
+        fields = {"id": key} if (key := blocks.word(record.get("id"))) else {}
+        if kind == "user":
+            said = self._content(record.get("content"))
+            self.piece("prompt", said, at, fields=fields)
+            self.counts.prompts_lt += any(not block.get("text", "<").lstrip().startswith("<") for block in said)
+        elif kind == "gemini":
+            self._answer(at, record, fields)
+        elif kind in _TYPES:
+            self.piece("meta", self._content(record.get("content")), at, fields=fields)
+        else:
+            self.warn("unknown_record", f"type {kind[:80]!r} is not known")
+
+    def _answer(self, at: str | None, record: Record, fields: dict[str, str]) -> None:
+        self.counts.assistant_msgs += 1
+        model = blocks.word(record.get("model"))
+        self.counts.saw_model(model)
+        named = {**fields, "provider": "google", **({"model": model} if model else {})}
+        found = record.get("toolCalls")
+        calls = [call for call in found if isinstance(call, dict)] if isinstance(found, list) else []
+        keys = [blocks.word(call.get("id")) or self.place(f"call-{n}") for n, call in enumerate(calls)]
+        content = [*self._thoughts(record.get("thoughts"), model), *self._content(record.get("content"))]
+        for key, call in zip(keys, calls, strict=True):
+            content.append(blocks.call_block(key, call.get("name"), self.settled(call.get("args"))))
+        self.piece("answer", content, at, fields=named, usage=_usage(record.get("tokens")))
+        for key, call in zip(keys, calls, strict=True):
+            self._result(at, key, call)
+
+    def _thoughts(self, thoughts: object, model: str | None) -> list[BlockDict]:
+        found = [item for item in thoughts if isinstance(item, dict)] if isinstance(thoughts, list) else []
+        parts = [[blocks.text_of(item.get("subject")), blocks.text_of(item.get("description"))] for item in found]
+        shown = ["\n".join(part for part in pair if part) for pair in parts]
+        return [blocks.thinking("\n\n".join(shown), "google", model, self.settled(found))] if found else []
+
+    def _result(self, at: str | None, key: str, call: Record) -> None:
+        result, status = call.get("result"), blocks.text_of(call.get("status"))
+        if result is None and status not in _FAILED:
+            return
+        parts = blocks.items(result) if not isinstance(result, dict) else [result]
+        content = [self._response(part) for part in parts if isinstance(part, dict)]
+        if not content:
+            content = [blocks.text(blocks.text_of(call.get("resultDisplay")))]
+        self.piece("results", [blocks.result_block(key, content, failed=status in _FAILED)], at)
+
+    def _response(self, part: Record) -> BlockDict:
+        found = part.get("functionResponse")
+        response = found.get("response") if isinstance(found, dict) else None
+        if not isinstance(response, dict):
+            return self._said(part)
+        told = response.get("output", response.get("error", response))
+        return blocks.text(told if isinstance(told, str) else blocks.json_text(told))
+
+    def _content(self, content: object) -> list[BlockDict]:
+        parts = [content] if isinstance(content, dict) else blocks.items(content)
+        found = [self._said(part) for part in parts if isinstance(part, dict)]
+        return [block for block in found if block["type"] != "text" or block["text"]]
+
+    def _said(self, part: Record) -> BlockDict:
+        if isinstance(part.get("text"), str):
+            return blocks.text(part["text"])
+        data = part.get("inlineData")
+        if isinstance(data, dict):
+            return self.image(blocks.image(data.get("data"), data.get("mimeType"), whole=self.cap is None))
+        return self.unknown(part)
+
+
+class GeminiFormat(Format):
+    """See the module."""
+
+    name = "gemini"
+    title = "Gemini CLI"
+
+    def judge(self, record: Record) -> Verdict:
+        """See `Format`."""
+        if {"sessionId", "projectHash"} <= record.keys() or "$set" in record or "$rewindTo" in record:
+            return Verdict.CERTAIN if "messages" not in record else Verdict.NO
+        is_message = (
+            blocks.text_of(record.get("type")) in _TYPES
+            and "id" in record
+            and "timestamp" in record
+            and "content" in record
+        )
+        return Verdict.LIKELY if is_message and "message" not in record else Verdict.NO
+
+    def judge_document(self, value: object) -> bool:
+        """See `Format`."""
+        return isinstance(value, dict) and isinstance(value.get("messages"), list) and "sessionId" in value
+
+    def is_document(self, path: Path) -> bool:
+        """Later lines change earlier ones, so all of them have to be read."""
+        return True
+
+    def reader(self, cap: int | None) -> GeminiReader:
+        """See `Format`."""
+        return GeminiReader(cap)
+
+    def places(self, where: Where) -> Sequence[Place]:
+        """See `Format`."""
+        root = where.folder("GEMINI_CLI_HOME") / ".gemini" if "GEMINI_CLI_HOME" in where.env else where.home / ".gemini"
+        return [Place(root / "tmp", "*/chats/session-*.json*")]
+
+    def open(self, path: Path, session_id: str) -> Opened:
+        """See `Format`."""
+        document = read_document(path)
+        value = document.value if document is not None and not document.is_cut else None
+        if isinstance(value, dict) and self.judge_document(value):
+            records = [item for item in value["messages"] if isinstance(item, dict)]
+            return _opened(path, value, records, session_id, (1, 0), ())
+        return _open_lines(path, session_id)
+
+
+FORMATS = (GeminiFormat(),)
+
+
+def _open_lines(path: Path, session_id: str) -> Opened:
+    about: Record = {}
+    messages: dict[str, Record] = {}
+    warnings: list[TranscriptWarning] = []
+    count = bad = 0
+    for line in FileSource(path).lines():
+        count, bad = count + 1, bad + line.is_bad
+        warnings += [line.warning] if line.warning is not None else []
+        if line.record is not None:
+            _apply(line.record, about, messages, line.number)
+    return _opened(path, about, list(messages.values()), session_id, (count, bad), tuple(warnings))
+
+
+def _apply(record: Record, about: Record, messages: dict[str, Record], number: int) -> None:
+    """One line: settings, a message new or again, or a step back."""
+    changed = record.get("$set")
+    if isinstance(changed, dict):
+        about.update({name: value for name, value in changed.items() if name != "messages"})
+        if isinstance(changed.get("messages"), list):
+            found = [item for item in changed["messages"] if isinstance(item, dict)]
+            messages.clear()
+            messages.update({str(item.get("id") or f"set-{number}-{n}"): item for n, item in enumerate(found)})
+    elif "$rewindTo" in record:
+        keys = list(messages)
+        start = keys.index(record["$rewindTo"]) if record["$rewindTo"] in keys else len(keys)
+        for key in keys[start:]:
+            del messages[key]
+    elif "type" not in record and "sessionId" in record:
+        about.update(record)
+    else:
+        messages[blocks.word(record.get("id")) or f"line-{number}"] = record
+
+
+def _opened(
+    path: Path,
+    about: Record,
+    records: list[Record],
+    session_id: str,
+    counted: tuple[int, int],
+    warnings: tuple[TranscriptWarning, ...],
+) -> Opened:
+    found = blocks.word(about.get("sessionId")) or session_id or path.stem
+    source = RowSource.of([(record, len(blocks.json_text(record))) for record in records])
+    directories = about.get("directories")
+    cwd = blocks.word(directories[0]) if isinstance(directories, list) and directories else None
+    parent = path.parent.name if about.get("kind") == "subagent" else None
+    told = About(session_id=found, cwd=cwd, parent=parent, title=blocks.word(about.get("summary")))
+    return Opened(source, found, file_mark(path).size, warnings, about=told, counted=counted)
+
+
+def _usage(tokens: object) -> dict[str, int] | None:
+    if not isinstance(tokens, dict):
+        return None
+    cached = blocks.integer(tokens.get("cached"))
+    fresh = blocks.integer(tokens.get("input")) - cached
+    return blocks.usage_dict(fresh, cached, 0, tokens.get("output"), tokens.get("thoughts") or 0)

@@ -1,0 +1,263 @@
+"""penguin-harness sessions: one file (shard) for each context, joined in the order of their numbers.
+
+What belongs to one request stands between its `request_begin` and the next one's. A call id may come
+again in a later request; what a compaction writes is its summary and no answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.filesystem import disk
+from harness.transcripts import blocks
+from harness.transcripts.assembly import Assembly, Draft
+from harness.transcripts.blocks import BlockDict
+from harness.transcripts.formats.base import Format, Opened, Place, Verdict, Where
+from harness.transcripts.lines import Record
+from harness.transcripts.pieces import Piece, Reader, Subagent
+from harness.transcripts.source import FileSource, JoinedSource
+
+__all__ = ["FORMATS", "PenguinAssembly", "PenguinFormat", "PenguinReader"]
+
+_TYPES = frozenset({"session_meta", "model_msg", "event_msg"})
+_SHARD = re.compile(r"(?P<session>.+)_(?P<number>\d{3,})\.jsonl")
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_SUMMARY = re.compile(r"\s*[\[<]context_summary[\]>]")
+_PEOPLE = frozenset({"user", "parent_agent"})
+_ASSISTANT = frozenset({"thinking", "inline_thinking", "tool_call"})
+_EVENTS = frozenset(
+    {
+        *("request_begin", "request_end", "token_usage", "approval_decision", "abort", "compaction_begin"),
+        *("compaction_end", "subagent", "tool_list_ready", "mcp_connect_begin", "mcp_connect_end", "goal_finished"),
+    }
+)
+
+
+class PenguinAssembly(Assembly):
+    """See the module."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._open: Draft | None = None
+        self._last: Draft | None = None
+        self._is_compacting = False
+        self._named: dict[str, str] = {}
+        self._state: dict[str, str] = {}
+
+    def note(self, piece: Piece) -> None:
+        """Brackets, totals, and which model speaks."""
+        if piece.note == "request_begin":
+            self._open = None
+        elif piece.note == "compaction_begin":
+            self._is_compacting, self._open = True, None
+        elif piece.note == "compaction_end":
+            self._is_compacting, self._open = False, None
+        elif piece.note == "session_meta":
+            self._state = piece.data
+        elif piece.note == "token_usage" and self._last is not None:
+            self._last.show(piece.data)
+
+    def message(self, piece: Piece) -> Draft:
+        """What is said to the model during a compaction is no prompt."""
+        draft = super().message(piece)
+        if self._is_compacting and draft.kind == "prompt":
+            draft.kind = "context"
+        return draft
+
+    def answer(self, piece: Piece) -> None:
+        """One more piece of the open request's answer; within a compaction, its summary."""
+        texts = [block for block in piece.blocks if block["type"] == "text"]
+        if self._is_compacting and texts:
+            self.added.extra_texts += len(texts)
+            self._last = self.keep(Draft("compaction", piece.line, piece.offset, piece.at, blocks=texts))
+            self._last.until = piece.offset
+            return
+        if self._open is None:
+            self._open = self._last = self.keep(Draft("answer", piece.line, piece.offset, piece.at))
+            self._open.fields = dict(self._state)
+        self._open.until = piece.offset
+        self.extend(
+            self._open, Piece("answer", piece.line, piece.offset, piece.at, [self._own(b) for b in piece.blocks])
+        )
+
+    def result(self, piece: Piece) -> None:
+        """A result answers the newest call of its id."""
+        block = piece.blocks[0]
+        named = {**block, "id": self._named.get(block["id"], block["id"])}
+        super().result(Piece("results", piece.line, piece.offset, piece.at, [named]))
+
+    def _own(self, block: BlockDict) -> BlockDict:
+        if block["type"] == "thinking" and "opaque" in block:
+            model = {"model": self._state["model"]} if "model" in self._state else {}
+            opaque = {"provider": self._state.get("provider", "unknown"), **model, "data": block["opaque"]["data"]}
+            return {**block, "opaque": opaque}
+        if block["type"] != "toolUse":
+            return block
+        key, times = block["id"], 1
+        while key in self._calls:
+            times += 1
+            key = f"{block['id']}#{times}"
+        self._named[block["id"]] = key
+        return {**block, "id": key}
+
+
+class PenguinReader(Reader):
+    """Reads the lines of one session."""
+
+    def record(self, record: Record) -> None:
+        """See `Reader`."""
+        payload = record.get("payload")
+        at = self.saw_time(record.get("timestamp"))
+        if not isinstance(payload, dict) or blocks.text_of(record.get("type")) not in _TYPES:
+            self.warn("unknown_record", f"type {str(record.get('type'))[:80]!r} is not known")
+        elif record["type"] == "session_meta":
+            self._meta(payload)
+        elif record["type"] == "event_msg":
+            self._event(at, payload)
+        else:
+            self._message(at, payload)
+
+    def _meta(self, payload: Record) -> None:
+        self.about.session_id = self.about.session_id or blocks.word(payload.get("session_id"))
+        self.about.cwd = blocks.word(payload.get("workspace")) or self.about.cwd
+        model, provider = blocks.word(payload.get("model_id")), blocks.word(payload.get("provider"))
+        self.counts.saw_model(model)
+        if payload.get("source") == "subagent":
+            self.warn("subagent", "the trace of a sub-agent, not of a conversation with a person")
+        named = {"provider": provider, "model": model}
+        self.note("session_meta", {name: value for name, value in named.items() if value})
+
+    def _event(self, at: str | None, payload: Record) -> None:
+        kind = blocks.text_of(payload.get("type"))
+        if kind == "request_begin":
+            self.counts.assistant_msgs += 1
+        elif kind == "compaction_begin":
+            self.counts.compactions += 1
+        elif kind == "subagent" and (child := blocks.word(payload.get("session_id"))):
+            self.about.subagents.append(Subagent(child))
+        elif kind == "abort":
+            self.piece("meta", [blocks.text(blocks.word(payload.get("reason")) or "[aborted]")], at)
+        elif kind not in _EVENTS:
+            self.warn("unknown_record", f"event of type {kind[:80]!r} is not known")
+        usage = payload.get("request") if kind == "token_usage" else None
+        if kind != "token_usage" or isinstance(usage, dict):
+            self.note(kind, _usage(usage) if isinstance(usage, dict) else None, at)
+
+    def _message(self, at: str | None, payload: Record) -> None:
+        kind, is_answer = blocks.text_of(payload.get("type")), payload.get("role") == "assistant"
+        if kind == "tool_call_output":
+            self._result(at, payload)
+        elif is_answer or kind in _ASSISTANT:
+            self.piece("answer", [self._answer(payload)], at)
+        elif kind == "text":
+            self._text(at, payload)
+        else:
+            self.piece("prompt", [self._picture(payload)], at)
+            self.counts.prompts_lt += 1
+
+    def _text(self, at: str | None, payload: Record) -> None:
+        text = blocks.text_of(payload.get("text"))
+        if _SUMMARY.match(text):
+            self.piece("compaction", [blocks.text(text)], at)
+            return
+        is_typed = blocks.text_of(payload.get("sender", "user")) in _PEOPLE
+        self.piece("prompt" if is_typed else "context", [blocks.text(text)], at)
+        self.counts.prompts_lt += is_typed and not text.lstrip().startswith("<")
+
+    def _answer(self, payload: Record) -> BlockDict:
+        kind = payload.get("type")
+        if kind == "thinking":
+            shown = blocks.text_of(payload.get("thinking"))
+            return {"type": "thinking", "text": shown, "opaque": {"data": self.settled(payload)}}
+        if kind == "inline_thinking":
+            return {"type": "thinking", "text": "", "opaque": {"data": self.settled(payload)}}
+        if kind == "tool_call":
+            key = blocks.word(payload.get("tool_call_id")) or self.place("call")
+            return blocks.call_block(key, payload.get("name"), payload.get("arguments"))
+        if kind == "text":
+            return blocks.text(blocks.text_of(payload.get("text")))
+        return self._picture(payload)
+
+    def _picture(self, payload: Record) -> BlockDict:
+        whole = self.cap is None
+        if payload.get("type") == "image_url":
+            return self.image(blocks.image_from_url(payload.get("image_url"), whole=whole))
+        if payload.get("type") == "inline_data":
+            return self.image(blocks.image(payload.get("data"), payload.get("mime_type"), whole=whole))
+        return self.unknown(payload)
+
+    def _result(self, at: str | None, payload: Record) -> None:
+        key = blocks.word(payload.get("tool_call_id")) or self.place("result")
+        found = payload.get("images")
+        urls = found if isinstance(found, list) else []
+        content = [blocks.text(blocks.text_of(payload.get("output")))]
+        content += [self.image(blocks.image_from_url(url, whole=self.cap is None)) for url in urls]
+        failed = payload.get("stop_reason", "completed") != "completed"
+        self.piece("results", [blocks.result_block(key, content, failed=failed)], at)
+
+
+class PenguinFormat(Format):
+    """See the module."""
+
+    name = "penguin"
+    title = "penguin-harness"
+    assembly: type[Assembly] = PenguinAssembly
+
+    def judge(self, record: Record) -> Verdict:
+        """See `Format`."""
+        kind, payload = blocks.text_of(record.get("type")), record.get("payload")
+        if not isinstance(payload, dict) or kind not in _TYPES:
+            return Verdict.NO
+        if kind == "model_msg":
+            return Verdict.CERTAIN
+        if kind == "session_meta":
+            return Verdict.CERTAIN if {"session_id", "model_id"} <= payload.keys() else Verdict.NO
+        return Verdict.CERTAIN if blocks.text_of(payload.get("type")) in _EVENTS - {"abort"} else Verdict.NO
+
+    def reader(self, cap: int | None) -> PenguinReader:
+        """See `Format`."""
+        return PenguinReader(cap)
+
+    def places(self, where: Where) -> Sequence[Place]:
+        """See `Format`."""
+        return [Place(where.folder("PENGUIN_HOME", ".penguin", "data"), "*/agents/*/traces/*/*_*.jsonl")]
+
+    def home(self, path: Path) -> Path:
+        """The folder of all shards, whatever day they are of."""
+        if _SHARD.fullmatch(path.name) is None:
+            return path
+        return path.parent.parent if _DAY.fullmatch(path.parent.name) else path.parent
+
+    def open(self, path: Path, session_id: str) -> Opened:
+        """All shards of the session, whichever of them was named."""
+        sources = [FileSource(shard) for shard in _shards(path)]
+        source = JoinedSource(sources)
+        return Opened(source, session_id, source.total)
+
+
+FORMATS = (PenguinFormat(),)
+
+
+def _shards(path: Path) -> list[Path]:
+    """The files of a session, in this folder and, below `traces/`, in those of other days."""
+    named = _SHARD.fullmatch(path.name)
+    if named is None:
+        return [path]
+    folders = [path.parent]
+    if _DAY.fullmatch(path.parent.name):
+        days = [item.name for item in disk.list_folder(path.parent.parent) if item.is_dir]
+        folders = [path.parent.parent / day for day in days if _DAY.fullmatch(day)] or folders
+    found: dict[int, Path] = {}
+    for folder in folders:
+        for item in disk.list_folder(folder):
+            other = _SHARD.fullmatch(item.name)
+            if other is not None and other["session"] == named["session"]:
+                found.setdefault(int(other["number"]), folder / item.name)
+    return [found[number] for number in sorted(found)] or [path]
+
+
+def _usage(usage: Record) -> dict[str, int]:
+    read, write, out = (blocks.integer(usage.get(name)) for name in ("cache_read", "cache_write", "output"))
+    return blocks.usage_dict(blocks.integer(usage.get("total")) - read - write - out, read, write, out)

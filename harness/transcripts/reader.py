@@ -1,0 +1,149 @@
+"""Reading a session of another harness: one function, one result, whatever the format."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from harness.transcripts.formats.base import Format, Opened
+from harness.transcripts.head import Head, head_of
+from harness.transcripts.lines import TranscriptWarning
+from harness.transcripts.memo import Memo
+from harness.transcripts.opening import open_session, reader_for, state_of
+from harness.transcripts.pieces import About
+from harness.transcripts.sniff import identify
+from harness.transcripts.stats import Counts, Tokens, count_turns
+from harness.transcripts.stitching import stitched
+from harness.transcripts.turns import Turn
+
+__all__ = ["Summary", "Transcript", "read", "summary"]
+
+_SUMMARY_CAP = 2000
+_memo = Memo(32)
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """One session of another harness, whole: its turns in file order, and what was wrong with it."""
+
+    format: str
+    session_id: str
+    source: Path
+    size: int
+    turns: tuple[Turn, ...]
+    warnings: tuple[TranscriptWarning, ...]
+    counts: Counts
+    tokens: Tokens
+    about: About
+
+    @cached_property
+    def head(self) -> Head:
+        """The session at a glance; sub-agents' files beside it are looked for when it is first asked for."""
+        known = identify(self.source)
+        agents = known.subagents(self.source)
+        return head_of(known.title, self.about, self.counts, self.turns, self.tokens, agents)
+
+    def stats(self) -> dict[str, Any]:
+        """The census of the file, sub-agents' lines in it and abandoned branches included.
+
+        `prompts` are what a person typed; `assistant_msgs` distinct messages of the model; calls and
+        results distinct ids; tokens each message once. `prompts_lt`, `tok_out_first` and
+        `tok_out_naive` are what common mistakes would count, to explain other tools' figures.
+        """
+        return {"format": self.format, "bytes": self.size, **count_turns(self.turns, self.counts, self.tokens)}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form, results inside their calls; only for a transcript that was read with a `cap`."""
+        return {
+            "format": self.format,
+            "sessionId": self.session_id,
+            "source": str(self.source),
+            "size": self.size,
+            "head": self.head.to_dict(),
+            "turns": stitched(self.turns),
+            "warnings": [{"kind": found.kind, "line": found.line, "text": found.text} for found in self.warnings],
+            "stats": self.stats(),
+        }
+
+
+def read(source: str | os.PathLike[str], session_id: str | None = None, *, cap: int | None = None) -> Transcript:
+    """Read a session: a file, a database, or a folder with sessions in it.
+
+    Blocks while it reads: in a loop use `in_worker(read, ...)`. `cap` is the number of characters kept
+    of each block; without one everything is kept, the bytes of pictures too.
+
+    Damaged and unknown lines are counted and located in `warnings`, never raised. Raises
+    `TranscriptRefused`, whose `code` says why: no format that can be read, several sessions and no id,
+    or several of that id (`candidates` lists them), no session of that id; `FileMissing` where there is nothing.
+    """
+    session = open_session(Path(source), session_id)
+    return _read(session.path, session.format, session.opened, cap)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What is known of a session as a whole, without its turns."""
+
+    format: str
+    session_id: str
+    size: int
+    head: Head
+    stats: dict[str, Any]
+    warnings: tuple[TranscriptWarning, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return {
+            "format": self.format,
+            "sessionId": self.session_id,
+            "size": self.size,
+            "head": self.head.to_dict(),
+            "stats": self.stats,
+            "warnings": [{"kind": found.kind, "line": found.line, "text": found.text} for found in self.warnings],
+        }
+
+
+def summary(source: str | os.PathLike[str], session_id: str | None = None) -> Summary:
+    """Head, census and damage of a whole session; remembered until its file changes.
+
+    Reads all of it, so for a long one use `in_worker(summary, ...)`, behind the first page. Raises what
+    `read` raises.
+    """
+    session = open_session(Path(source), session_id)
+
+    def make() -> Summary:
+        found = _read(session.path, session.format, session.opened, _SUMMARY_CAP)
+        return Summary(found.format, found.session_id, found.size, found.head, found.stats(), found.warnings)
+
+    return _memo.get((str(session.path), session.opened.session_id), state_of(session.path), make)
+
+
+def _read(path: Path, known: Format, opened: Opened, cap: int | None) -> Transcript:
+    reader = reader_for(known, opened, cap)
+    reader.read(opened.source.lines())
+    reader.finish()
+    if opened.counted is not None:
+        reader.counts.lines, reader.counts.bad_lines = opened.counted
+    assembly = known.assembly()
+    assembly.add(reader.pieces)
+    turns = assembly.turns()
+    counts, tokens = reader.counts, assembly.tokens()
+    counts.prompts_lt += assembly.added.prompts_lt
+    counts.assistant_msgs += assembly.added.assistant_msgs
+    counts.extra_texts += assembly.added.extra_texts
+    if reader.about.usage is not None and not tokens.is_known:
+        tokens = Tokens.total(reader.about.usage)
+    found = [*opened.warnings, *reader.warnings, *assembly.warnings, *_empty(turns, counts)]
+    warnings = tuple(sorted(found, key=lambda warning: warning.line))
+    return Transcript(known.name, opened.session_id, path, opened.size, turns, warnings, counts, tokens, reader.about)
+
+
+def _empty(turns: Iterable[Turn], counts: Counts) -> list[TranscriptWarning]:
+    if any(turn.kind in ("prompt", "answer") for turn in turns):
+        return []
+    text = f"{counts.lines} lines and no message in them that this reader knows"
+    return [TranscriptWarning("no_messages", 0, text)]

@@ -1,0 +1,101 @@
+"""Which format a file has, judged by its lines until one tells.
+
+Never by the first few only: real sessions begin with many lines that every format could have.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+
+from harness.errors import TranscriptRefused
+from harness.filesystem import disk
+from harness.transcripts.database import MAGIC, columns, read_database
+from harness.transcripts.document import read_document
+from harness.transcripts.formats import all_formats
+from harness.transcripts.formats.base import Format, Verdict
+from harness.transcripts.lines import Line
+from harness.transcripts.memo import Memo
+from harness.transcripts.source import FileSource, file_mark
+
+__all__ = ["identify", "judge_lines"]
+
+_HEAD = 4 * 1024 * 1024
+_TAIL = 256 * 1024
+_ENOUGH = 64
+_memo = Memo(4096)
+
+
+def identify(path: Path) -> Format:
+    """The format of a file. Raises `TranscriptRefused` where it is none that can be read."""
+    found = file_mark(path)
+    name = str(path)
+    # What a file is does not change while it grows.
+    return _memo.get(name, (found.inode, min(found.size, _HEAD)), lambda: _identify(path))
+
+
+def judge_lines(lines: Iterable[Line], path: Path) -> Format | None:
+    """The format most of the lines speak for; None where none does."""
+    best: dict[str, Verdict] = {}
+    votes: Counter[str] = Counter()
+    for line in lines:
+        if line.record is None:
+            continue
+        for known in all_formats():
+            verdict = known.judge(line.record)
+            if verdict:
+                best[known.name] = max(best.get(known.name, Verdict.NO), verdict)
+                votes[known.name] += verdict >= Verdict.LIKELY
+        if Verdict.CERTAIN in best.values() or votes.total() >= _ENOUGH:
+            break
+    named = [known for known in all_formats() if known.name in best]
+    return max(named, key=lambda known: (best[known.name], known.suits(path), votes[known.name]), default=None)
+
+
+def _identify(path: Path) -> Format:
+    head = disk.read(path, 0, 4096)
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise TranscriptRefused("not_utf8", f"{path} is not UTF-8 but UTF-16; convert it first")
+    if head.startswith(MAGIC):
+        return _database(path)
+    found = None if head.lstrip()[:2].split() in ([b"{"], [b"["]) else judge_lines(_sample(path), path)
+    found = found or _document(path) or judge_lines(_sample(path), path)
+    if found is None:
+        raise _unknown(path)
+    inner = found
+    return next((other for known in all_formats() if (other := known.around(path, inner))), inner)
+
+
+def _sample(path: Path) -> Iterator[Line]:
+    source = FileSource(path)
+    head = source.lines(0, min(_HEAD, source.total))
+    if source.total <= _HEAD:
+        return head
+    start = source.following(source.total - _TAIL, source.total)
+    return chain(head, source.lines(start) if start is not None else ())
+
+
+def _document(path: Path) -> Format | None:
+    document = read_document(path)
+    if document is None:
+        return None
+    return next((known for known in all_formats() if known.judge_document(document.value)), None)
+
+
+def _database(path: Path) -> Format:
+    tables = {name: wanted for known in all_formats() for name, wanted in known.tables.items()}
+    try:
+        there = read_database(path, lambda connection: {name: columns(connection, name) for name in tables})
+    except TranscriptRefused as error:
+        raise _unknown(path) from error
+    for known in all_formats():
+        if known.tables and all(wanted <= there[name] for name, wanted in known.tables.items()):
+            return known
+    raise _unknown(path)
+
+
+def _unknown(path: Path) -> TranscriptRefused:
+    names = ", ".join(known.name for known in all_formats())
+    return TranscriptRefused("unknown_format", f"{path} is no transcript of a format that is read here: {names}")

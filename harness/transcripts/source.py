@@ -1,0 +1,239 @@
+"""Where the lines of a session come from: a file, or rows that were put together.
+
+Both are addressed by bytes, so that windows work on either. A line begins at an offset, and the next
+one where it ends; between two line starts nothing is lost and nothing counted twice.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from harness.errors import FileMissing, PersistenceError
+from harness.filesystem import disk
+from harness.filesystem.disk import FileMark
+from harness.transcripts.lines import Line, Record, parse_line, split_lines
+
+__all__ = ["FileSource", "JoinedSource", "RowSource", "Source", "file_mark", "is_folder", "small_file"]
+
+# Small enough to be still in the processor's cache when its lines are parsed, and to reuse one piece of memory.
+_CHUNK = 96 * 1024
+_STEP = 64 * 1024
+
+
+class Source(Protocol):
+    """Lines in order, addressed by bytes."""
+
+    @property
+    def size(self) -> int:
+        """The bytes behind the last whole line; a line that is still being written is not counted."""
+        ...
+
+    def lines(self, start: int = 0, end: int | None = None) -> Iterator[Line]:
+        """The lines that begin in [start, end); `start` is a line's. Numbers count from 1 at `start`."""
+        ...
+
+    def following(self, offset: int, end: int) -> int | None:
+        """The first line start at or behind `offset` and before `end`."""
+        ...
+
+    def preceding(self, offset: int) -> int:
+        """The start of the line that holds the byte in front of `offset`; 0 at the beginning."""
+        ...
+
+    def count(self, start: int, end: int) -> int:
+        """How many lines begin in [start, end), blank ones too; both are line starts."""
+        ...
+
+
+def file_mark(path: Path) -> FileMark:
+    """Size and time of a file. Raises `FileMissing`."""
+    found = disk.mark(path)
+    if found is None:
+        disk.read(path, 0, 0)  # raises what is wrong
+        return FileMark(0, 0, 0)
+    return found
+
+
+def is_folder(path: Path) -> bool:
+    """Whether a path leads to a folder. Raises `FileMissing` where there is nothing."""
+    try:
+        disk.read(path, 0, 0)
+    except PersistenceError as error:
+        return isinstance(error.__cause__, IsADirectoryError)
+    return False
+
+
+def small_file(path: Path) -> bytes | None:
+    """The content of a small file, None where there is none."""
+    try:
+        return disk.read(path, 0, _STEP)
+    except FileMissing:
+        return None
+
+
+class FileSource:
+    """The lines of a file as it is now; what is appended later is not seen."""
+
+    def __init__(self, path: Path, size: int | None = None) -> None:
+        self.path = path
+        self._total = file_mark(path).size if size is None else size
+        self._size: int | None = None
+
+    @property
+    def total(self) -> int:
+        """All bytes of the file, an unfinished line included."""
+        return self._total
+
+    @property
+    def size(self) -> int:
+        """See `Source`. A last line that can be read is whole, whether its end was written or not."""
+        if self._size is None:
+            self._size = self._whole()
+        return self._size
+
+    def lines(self, start: int = 0, end: int | None = None) -> Iterator[Line]:
+        """See `Source`."""
+        stop = self._total if end is None else end
+        found = split_lines(self._chunks(start, stop), start)
+        for number, (offset, raw, size) in enumerate(found, start=1):
+            line = parse_line(number, offset, raw, size)
+            if line is not None:
+                yield line
+
+    def following(self, offset: int, end: int) -> int | None:
+        """See `Source`."""
+        if offset <= 0:
+            return 0
+        here = offset - 1
+        while here < end:
+            chunk = disk.read(self.path, here, min(_STEP, end - here))
+            if not chunk:
+                return None
+            if (found := chunk.find(b"\n")) >= 0:
+                start = here + found + 1
+                return start if start < end else None
+            here += len(chunk)
+        return None
+
+    def preceding(self, offset: int) -> int:
+        """See `Source`."""
+        stop = offset - 1
+        while stop > 0:
+            start = max(0, stop - _STEP)
+            found = disk.read(self.path, start, stop - start).rfind(b"\n")
+            if found >= 0:
+                return start + found + 1
+            stop = start
+        return 0
+
+    def count(self, start: int, end: int) -> int:
+        """See `Source`."""
+        found, last = 0, b"\n"
+        for chunk in self._chunks(start, end):
+            found += chunk.count(b"\n")
+            last = chunk[-1:]
+        return found + (last != b"\n")
+
+    def _chunks(self, start: int, stop: int) -> Iterator[bytes]:
+        while start < stop:
+            chunk = disk.read(self.path, start, min(_CHUNK, stop - start))
+            if not chunk:
+                return
+            yield chunk
+            start += len(chunk)
+
+    def _whole(self) -> int:
+        if self._total == 0 or disk.read(self.path, self._total - 1, 1) == b"\n":
+            return self._total
+        start = self.preceding(self._total)
+        last = next(self.lines(start), None)
+        return start if last is not None and last.is_bad and last.record is None else self._total
+
+
+class RowSource:
+    """Records that no file holds as lines of its own: rows of a database, members of a document."""
+
+    def __init__(self, lines: Sequence[Line], size: int) -> None:
+        self._lines = lines
+        self._starts = [line.offset for line in lines]
+        self.size = size
+
+    @classmethod
+    def of(cls, records: Sequence[tuple[Record, int]]) -> RowSource:
+        """From records with their sizes in bytes."""
+        lines, offset = [], 0
+        for number, (record, size) in enumerate(records, start=1):
+            lines.append(Line(number, offset, b"", record))
+            offset += size
+        return cls(lines, offset)
+
+    def lines(self, start: int = 0, end: int | None = None) -> Iterator[Line]:
+        """See `Source`."""
+        first = bisect_left(self._starts, start)
+        stop = len(self._lines) if end is None else bisect_left(self._starts, end)
+        base = self._lines[first].number - 1 if first < len(self._lines) else 0
+        return (line._replace(number=line.number - base) for line in self._lines[first:stop])
+
+    def following(self, offset: int, end: int) -> int | None:
+        """See `Source`."""
+        index = bisect_left(self._starts, offset)
+        found = self._starts[index] if index < len(self._starts) else None
+        return found if found is not None and found < end else None
+
+    def preceding(self, offset: int) -> int:
+        """See `Source`."""
+        index = bisect_right(self._starts, offset - 1) - 1
+        return self._starts[index] if index >= 0 else 0
+
+    def count(self, start: int, end: int) -> int:
+        """See `Source`."""
+        return bisect_left(self._starts, end) - bisect_left(self._starts, start)
+
+
+class JoinedSource:
+    """Several files, one behind the other."""
+
+    def __init__(self, sources: Sequence[FileSource]) -> None:
+        self._sources = sources
+        self._starts = [0]
+        for source in sources:
+            self._starts.append(self._starts[-1] + source.total)
+        self.total = self._starts[-1]
+        last = sources[-1] if sources else None
+        self.size = self.total - (last.total - last.size if last is not None else 0)
+
+    def lines(self, start: int = 0, end: int | None = None) -> Iterator[Line]:
+        """See `Source`."""
+        stop, before = self.total if end is None else end, 0
+        for base, source in zip(self._starts, self._sources, strict=False):
+            if base + source.total <= start or base >= stop:
+                continue
+            first, last = max(0, start - base), min(source.total, stop - base)
+            for line in source.lines(first, last):
+                yield line._replace(number=before + line.number, offset=base + line.offset)
+            before += source.count(first, last)
+
+    def following(self, offset: int, end: int) -> int | None:
+        """See `Source`."""
+        for base, source in zip(self._starts, self._sources, strict=False):
+            if offset < base + source.total and base < end:
+                found = source.following(max(0, offset - base), min(source.total, end - base))
+                if found is not None:
+                    return base + found
+        return None
+
+    def preceding(self, offset: int) -> int:
+        """See `Source`."""
+        index = max(0, bisect_left(self._starts, offset) - 1)
+        if index >= len(self._sources):
+            return 0
+        return self._starts[index] + self._sources[index].preceding(offset - self._starts[index])
+
+    def count(self, start: int, end: int) -> int:
+        """See `Source`."""
+        parts = zip(self._starts, self._sources, strict=False)
+        ranges = [(source, max(0, start - base), min(source.total, end - base)) for base, source in parts]
+        return sum(source.count(first, last) for source, first, last in ranges if first < last)

@@ -1,0 +1,212 @@
+"""A session page by page: from its end, from its start, around a turn, and on as it grows.
+
+A page is a range of bytes between two line starts. Pages that abut lose no line and give none twice;
+`join` puts them together to exactly what `read` gives. Memory is bounded by the page, not by the file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias
+
+from harness.errors import ConfigError
+from harness.transcripts.assembly import Span
+from harness.transcripts.cuts import cut_after, cut_before, unsettled_from
+from harness.transcripts.opening import open_session, state_of
+from harness.transcripts.pages import Page
+from harness.transcripts.regions import Region, View
+
+__all__ = ["CAP", "CEILING", "FLOOR", "Where", "page"]
+
+Where: TypeAlias = Literal["tail", "head", "before", "after", "around"]
+
+FLOOR = 4 * 1024
+"""Bytes of the smallest window."""
+CEILING = 8 * 1024 * 1024
+"""Bytes to which a window grows to hold whole turns; also how far behind a follower may be."""
+CAP = 20_000
+"""Characters kept of a block."""
+_KEY = re.compile(r"[br](\d+)(?:-\d+)?")
+
+
+class _Cursor(NamedTuple):
+    """A place between two lines. `seen` and `state`: how far a follower got, and of which state of the file.
+
+    followed  a person speaks behind it, or nobody does
+    tip       in a tree: the entry at which the active path goes on in front of it
+    """
+
+    kind: str
+    offset: int
+    followed: bool = False
+    tip: str | None = None
+    seen: int = 0
+    state: str = ""
+
+    def text(self) -> str:
+        parts = [f"{self.kind}{self.offset}", "p" if self.followed else "", self.tip or "", str(self.seen), self.state]
+        return "~".join(parts).rstrip("~")
+
+    @classmethod
+    def of(cls, text: str) -> _Cursor:
+        parts = [*text.split("~"), "", "", "", ""]
+        if not re.fullmatch(r"[baf]\d{1,18}", parts[0]) or not re.fullmatch(r"\d{0,18}", parts[3]):
+            raise ConfigError(f"{text[:80]!r} is no cursor of a page; begin again without one")
+        return cls(parts[0][0], int(parts[0][1:]), parts[1] == "p", parts[2] or None, int(parts[3] or 0), parts[4])
+
+
+def page(
+    source: str | os.PathLike[str],
+    session_id: str | None = None,
+    *,
+    where: Where = "tail",
+    cursor: str | None = None,
+    window: int = 128 * 1024,
+    min_turns: int = 2,
+    cap: int | None = CAP,
+) -> Page:
+    """A part of a session, of about `window` bytes: more where `min_turns` or a whole turn need it.
+
+    `tail` and `head` begin; `before` and `after` go on from a page's cursor; `around` is given a turn's
+    key. `after` with the cursor of a page that reached the end follows a session as it grows: no turns
+    mean nothing new, turns with a known key take the place of those. See `Page` for what it says.
+
+    Blocks while it reads: in a loop use `in_worker(page, ...)`. Raises what `read` raises, and
+    `ConfigError` for a cursor or key that is none.
+    """
+    session = open_session(Path(source), session_id)
+    view = View(session, cap)
+    pager = _Pager(view, max(window, FLOOR), min_turns, _state(session.path))
+    if where == "tail":
+        return pager.before(_Cursor("b", view.size, followed=True))
+    if where == "head":
+        return pager.after(0)
+    if cursor is None:
+        raise ConfigError(f"a page {where!r} needs a cursor: that of another page, or a turn's key for 'around'")
+    if where == "around":
+        return pager.around(_place(cursor))
+    found = _Cursor.of(cursor)
+    if where == "before":
+        return pager.before(found)
+    return pager.follow(found, cursor) if found.kind == "f" else pager.after(found.offset)
+
+
+class _Pager:
+    """Finds the ranges of one call's page."""
+
+    def __init__(self, view: View, window: int, min_turns: int, state: str) -> None:
+        self._view = view
+        self._source = view.source
+        self._window = window
+        self._min_turns = min_turns
+        self._state = state
+
+    def before(self, cursor: _Cursor) -> Page:
+        """The page that ends at a cursor."""
+        end = min(cursor.offset, self._view.size)
+        window, region, cut, split = self._window, self._view.region(end, end), end, False
+        while end > 0:
+            low = max(0, end - window)
+            start = self._source.following(low, end)
+            grows = low > 0 and window < CEILING
+            if start is None:
+                if grows:
+                    window = min(window * 2, CEILING)
+                    continue
+                start = self._source.preceding(end)
+            region = self._view.region(start, end, tip=cursor.tip)
+            found = 0 if start == 0 else cut_before(region.spans)
+            enough = found is not None and region.turns_from(found) >= self._min_turns
+            if enough or not grows:
+                cut, split = (start, True) if found is None else (found, False)
+                break
+            window = min(window * 2, CEILING)
+        made = self._page(region, cut, end, followed=cursor.followed, tip=cursor.tip)
+        made.split = split
+        return made
+
+    def after(self, start: int) -> Page:
+        """The page that begins at an offset."""
+        size, window = self._view.size, self._window
+        region, cut, split = self._view.region(size, size), size, False
+        while start < size:
+            high = min(size, start + window)
+            end = size if high == size else self._source.preceding(high + 1)
+            grows = high < size and window < CEILING
+            if end <= start:
+                if grows:
+                    window = min(window * 2, CEILING)
+                    continue
+                end = self._source.following(high, size) or size
+            region = self._view.region(start, end)
+            found = size if end == size else cut_after(region.spans)
+            enough = found is not None and region.turns_to(found) >= self._min_turns
+            if enough or not grows:
+                cut, split = (end, True) if found is None else (found, False)
+                break
+            window = min(window * 2, CEILING)
+        followed = cut == size or any(span.offset == cut and span.kind == "prompt" for span in region.spans)
+        made = self._page(region, min(start, size), cut, followed=followed, tip=None)
+        made.split = split
+        return made
+
+    def around(self, offset: int) -> Page:
+        """A page with the turn at an offset somewhere in its middle."""
+        size = self._view.size
+        line = min(self._source.preceding(offset + 1), max(0, size - 1))
+        half = _Pager(self._view, max(self._window // 2, FLOOR), 1, self._state)
+        start = half.before(_Cursor("b", line)).start if line > 0 else 0
+        window = line - start + max(self._window // 2, FLOOR)
+        while True:
+            made = _Pager(self._view, window, self._min_turns, self._state).after(start)
+            if made.end > line or made.at_end or window > CEILING:
+                return made
+            window *= 2
+
+    def follow(self, cursor: _Cursor, text: str) -> Page:
+        """What is new since a page that reached the end."""
+        size = self._view.size
+        if size == cursor.seen and cursor.state == self._state:
+            made = self._page(self._view.region(size, size), size, size, followed=True, tip=None)
+            made.after, made.before = text, None
+            return made
+        if size < cursor.seen or size - cursor.seen > CEILING:
+            made = self.before(_Cursor("b", size, followed=True))
+            made.gap = True
+            return made
+        whole = _Pager(self._view, max(self._window, size - cursor.offset), self._min_turns, self._state)
+        made = whole.after(cursor.offset)
+        made.resent = sum(turn.offset < cursor.seen for turn in made.turns)
+        return made
+
+    def _page(self, region: Region, start: int, end: int, *, followed: bool, tip: str | None) -> Page:
+        view, size = self._view, self._view.size
+        made = region.page(start, end, followed=followed, tip=tip)
+        inside = [span for span in region.spans if start <= span.offset < end]
+        first = min(inside, key=lambda span: span.offset, default=None)
+        made.size = view.size
+        made.at_end = end >= size
+        made.before = self._before(start, first, made.tip) if start > 0 else None
+        if made.at_end:
+            made.after = _Cursor("f", unsettled_from(inside, size), seen=size, state=self._state).text()
+        else:
+            made.after = _Cursor("a", end).text()
+        return made
+
+    def _before(self, start: int, first: Span | None, tip: str | None) -> str:
+        is_prompt = first is not None and first.offset == start and first.kind == "prompt"
+        return _Cursor("b", start, followed=is_prompt, tip=tip).text()
+
+
+def _place(key: str) -> int:
+    found = _KEY.fullmatch(key)
+    if found is None:
+        raise ConfigError(f"{key[:80]!r} is no key of a turn; take the `key` of one of a page")
+    return int(found[1])
+
+
+def _state(path: Path) -> str:
+    """A short name for the state of a file and its log."""
+    return "-".join(f"{getattr(mark, 'mtime_ns', 0):x}" for mark in state_of(path))

@@ -1,0 +1,274 @@
+"""One holder at a time, over threads, loops, processes and forks; a lock file alone means nothing."""
+
+import asyncio
+import errno
+import fcntl
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from harness.errors import PersistenceError, SessionBusy
+from harness.filesystem import FileLock
+
+HOLD = """
+import asyncio, sys, pathlib
+from harness.filesystem import FileLock
+lock = FileLock(pathlib.Path(sys.argv[1]))
+asyncio.run(lock.acquire(5))
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def lock(tmp_path: Path):
+    lock = FileLock(tmp_path / "s.lock")
+    yield lock
+    lock.release()
+
+
+def other_process(path: Path) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout
+    assert process.stdout.readline() == "held\n"
+    return process
+
+
+async def is_free(path: Path) -> bool:
+    probe = FileLock(path)
+    try:
+        await probe.acquire(0)
+    except SessionBusy:
+        return False
+    probe.release()
+    return True
+
+
+async def test_a_held_lock_is_busy_until_it_is_released(lock: FileLock) -> None:
+    await lock.acquire(1)
+    assert lock.held
+    assert not await is_free(lock.path)
+
+    lock.release()
+    assert not lock.held
+    assert await is_free(lock.path)
+
+
+async def test_the_message_names_the_lock_and_the_time(lock: FileLock) -> None:
+    await lock.acquire(1)
+
+    with pytest.raises(SessionBusy, match=r"s\.lock and did not release it within 0\.05 s; try again"):
+        await FileLock(lock.path).acquire(0.05)
+
+
+async def test_a_waiter_gets_the_lock_when_it_is_released(lock: FileLock) -> None:
+    await lock.acquire(1)
+    second = FileLock(lock.path)
+    waiting = asyncio.create_task(second.acquire(20))
+    await asyncio.sleep(0.06)
+    assert not waiting.done()
+    lock.release()
+    await waiting
+
+    assert second.held
+    second.release()
+
+
+async def test_a_cancelled_waiter_leaves_nothing_behind(lock: FileLock) -> None:
+    await lock.acquire(1)
+    waiting = asyncio.create_task(FileLock(lock.path).acquire(20))
+    await asyncio.sleep(0.03)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    lock.release()
+
+    assert await is_free(lock.path)
+
+
+async def test_a_second_hold_by_the_same_object_is_refused_at_once(lock: FileLock) -> None:
+    await lock.acquire(1)
+
+    with pytest.raises(SessionBusy, match="already"):
+        await lock.acquire(20)
+
+
+async def test_an_old_lock_file_is_no_lock(lock: FileLock) -> None:
+    lock.path.write_text("pid 1\n")
+
+    await lock.acquire(0)
+    assert lock.held
+
+
+async def test_another_process_holds_until_it_is_killed(lock: FileLock) -> None:
+    process = other_process(lock.path)
+    try:
+        assert not await is_free(lock.path)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+
+    assert await is_free(lock.path)
+
+
+async def test_after_a_delete_there_is_one_holder(lock: FileLock) -> None:
+    await lock.acquire(1)
+    waiter = FileLock(lock.path)
+    waiting = asyncio.create_task(waiter.acquire(20))
+    await asyncio.sleep(0.03)
+    lock.unlink_and_release()
+    await waiting
+
+    assert os.fstat(waiter._descriptor).st_ino == lock.path.stat().st_ino
+    assert not await is_free(lock.path)
+    waiter.release()
+
+
+async def test_a_lock_on_a_replaced_file_is_not_taken_for_the_real_one(lock: FileLock) -> None:
+    await lock.acquire(1)
+    lock.path.unlink()
+
+    assert await is_free(lock.path)  # who comes by the name meets the new file
+
+
+def test_only_the_holder_removes_the_lock_file(lock: FileLock) -> None:
+    with pytest.raises(SessionBusy, match="only by the holder"):
+        lock.unlink_and_release()
+
+
+def test_a_short_section_can_be_held_from_a_thread(lock: FileLock) -> None:
+    with lock.hold(1):
+        assert lock.held
+        with pytest.raises(SessionBusy), FileLock(lock.path).hold(0):
+            pass
+    assert not lock.held
+
+
+def test_a_section_that_fails_releases(lock: FileLock) -> None:
+    with pytest.raises(ZeroDivisionError), lock.hold(1):
+        1 / 0  # noqa: B018  (the error is the point)
+    assert not lock.held
+
+
+FORKS = pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")  # forking beside threads is the point
+
+
+def _exit_busy(lock: FileLock) -> None:
+    """Exit with 7 if the inherited lock object is not held here, and the lock is not free either."""
+    assert not lock.held
+    try:
+        with lock.hold(0):
+            os._exit(1)
+    except SessionBusy:
+        os._exit(7)
+
+
+@FORKS
+async def test_a_forked_child_does_not_inherit_the_lock(lock: FileLock) -> None:
+    await lock.acquire(1)
+    child = multiprocessing.get_context("fork").Process(target=_exit_busy, args=(lock,))
+    child.start()
+    child.join(20)
+
+    assert child.exitcode == 7
+    assert lock.held
+    assert not await is_free(lock.path)
+
+
+@FORKS
+async def test_a_forked_child_does_not_keep_a_released_lock(lock: FileLock) -> None:
+    await lock.acquire(1)
+    child = multiprocessing.get_context("fork").Process(target=signal.pause)
+    child.start()
+    lock.release()
+    free = await is_free(lock.path)
+    child.kill()
+    child.join()
+
+    assert free
+
+
+def forking_process(path: Path) -> subprocess.Popen[str]:
+    """A process that holds the lock and has a child which outlives it."""
+    script = HOLD.replace('print("held"', 'import os, signal\nif not os.fork(): signal.pause()\nprint("held"')
+    process = subprocess.Popen([sys.executable, "-c", script, str(path)], stdout=subprocess.PIPE, stdin=subprocess.PIPE,
+                               text=True, start_new_session=True)  # fmt: skip
+    assert process.stdout
+    assert process.stdout.readline() == "held\n"
+    return process
+
+
+async def test_a_forked_child_does_not_keep_the_lock_of_a_killed_parent(lock: FileLock) -> None:
+    process = forking_process(lock.path)
+    try:
+        process.kill()
+        process.wait()
+        await lock.acquire(10)  # the child still lives, but has closed what it inherited
+        assert lock.held
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def test_a_forgotten_lock_is_released_with_a_warning(tmp_path: Path) -> None:
+    lock = FileLock(tmp_path / "s.lock")
+    asyncio.run(lock.acquire(1))
+    held = [lock]
+    del lock
+    with pytest.warns(ResourceWarning, match="never released"):
+        held.clear()
+
+    assert asyncio.run(is_free(tmp_path / "s.lock"))
+
+
+async def test_the_folder_of_a_lock_is_made(tmp_path: Path) -> None:
+    lock = FileLock(tmp_path / "a" / "b" / "s.lock")
+    await lock.acquire(1)
+    lock.release()
+
+    assert lock.path.exists()
+
+
+async def test_a_lock_is_no_link(lock: FileLock, tmp_path: Path) -> None:
+    lock.path.symlink_to(tmp_path / "elsewhere")
+
+    with pytest.raises(PersistenceError, match=r"cannot open the lock file .*s\.lock"):
+        await lock.acquire(1)
+    assert os.listdir(tmp_path) == ["s.lock"]
+
+
+async def test_a_disk_without_locks_is_named(lock: FileLock, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    with pytest.raises(PersistenceError, match="No locks available; put the workspace"):
+        await lock.acquire(1)
+    assert not lock.held
+
+
+def test_a_section_waits_for_the_one_before(lock: FileLock) -> None:
+    order: list[str] = []
+    holding = threading.Event()
+
+    def first() -> None:
+        with FileLock(lock.path).hold(1):
+            holding.set()
+            threading.Event().wait(0.06)
+            order.append("first")
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    holding.wait()
+    with lock.hold(20):
+        order.append("second")
+    thread.join()
+    assert order == ["first", "second"]

@@ -1,0 +1,115 @@
+"""Facts of a turn go to the tenant's daily file, off the reply path, and only that turn's."""
+
+import logging
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from harness import HarnessAgent, RuntimeContext
+from harness.errors import ModelRejected
+from harness.models import Chunk, ModelRequest, RetryPolicy
+from harness.testing import ScriptedModel
+
+ALICE = RuntimeContext(session_id="s1", user_id="alice")
+
+
+class Remembering:
+    """Answers prompts from one script, and requests for facts from another."""
+
+    provider, name, context_window = "test", "remembering", None
+
+    def __init__(self, answers: list[object], facts: list[object]) -> None:
+        self.answers = ScriptedModel(answers)  # type: ignore[arg-type]
+        self.facts = ScriptedModel(facts)  # type: ignore[arg-type]
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
+        asks_for_facts = "long-term memory" in request.system
+        return (self.facts if asks_for_facts else self.answers).stream(request)
+
+
+def agent_of(workspace: Path, model: Remembering) -> HarnessAgent:
+    builder = HarnessAgent.builder().name("notes").model(model).workspace(workspace)
+    return builder.retry(RetryPolicy(base=0)).without("workspace_context", "memory_maintenance").memory_flush().build()
+
+
+def daily(workspace: Path, user: str = "alice") -> str:
+    return "".join(path.read_text() for path in (workspace / "tenants" / user / "memory").glob("*.md"))
+
+
+async def test_facts_of_a_turn_are_in_the_daily_file_when_the_agent_has_closed(workspace: Path) -> None:
+    model = Remembering(["Noted."], ["- Alice likes tea."])
+    async with agent_of(workspace, model) as agent:
+        await agent.call("I like tea.", ALICE)
+    assert "- Alice likes tea." in daily(workspace)
+
+
+async def test_only_the_turn_that_has_ended_is_looked_at_and_what_is_known_is_shown(workspace: Path) -> None:
+    model = Remembering(["Noted.", "Noted too."], ["- Alice likes tea.", "- Alice likes jam."])
+    async with agent_of(workspace, model) as agent:
+        await agent.call("I like tea.", ALICE)
+    async with agent_of(workspace, model) as agent:
+        await agent.call("I like jam.", ALICE)
+    second = model.facts.requests[1].messages[0].text
+    conversation = second[second.index("<conversation>") :]
+    assert "I like jam." in conversation
+    assert "I like tea." not in conversation
+    assert "- Alice likes tea." in second[: second.index("<conversation>")]
+    assert model.facts.requests[1].tools == ()
+
+
+async def test_nothing_worth_remembering_writes_nothing(workspace: Path) -> None:
+    model = Remembering(["Hello."], ["NO_REPLY"])
+    async with agent_of(workspace, model) as agent:
+        await agent.call("Hi.", ALICE)
+    assert daily(workspace) == ""
+
+
+async def test_a_flush_that_fails_costs_a_log_line(workspace: Path, caplog: pytest.LogCaptureFixture) -> None:
+    model = Remembering(["Hello."], [ModelRejected("no facts today")])
+    async with agent_of(workspace, model) as agent:
+        call = agent.call("Hi.", ALICE)
+        assert (await call).text == "Hello."
+    assert call.warnings == []
+    assert "memory flush of session 's1' failed; the conversation is not affected" in caplog.text
+
+
+async def test_a_flush_is_no_part_of_the_session(workspace: Path) -> None:
+    model = Remembering(["Noted."], ["- Alice likes tea."])
+    async with agent_of(workspace, model) as agent:
+        await agent.call("I like tea.", ALICE)
+        history = await agent.sessions("alice").history("s1")
+    assert [message.text for message in history] == ["I like tea.", "Noted."]
+
+
+async def test_a_turn_that_failed_is_not_flushed(workspace: Path) -> None:
+    model = Remembering([ModelRejected("no")], [])
+    async with agent_of(workspace, model) as agent:
+        with pytest.raises(ModelRejected):
+            await agent.call("I like tea.", ALICE)
+    assert model.facts.requests == []
+
+
+async def test_each_tenant_has_a_daily_file_of_its_own(workspace: Path) -> None:
+    def fact(request: ModelRequest) -> str:
+        return "- It is about alice." if "alice" in request.messages[0].text else "- It is about bob."
+
+    model = Remembering(["ok", "ok"], [fact, fact])
+    async with agent_of(workspace, model) as agent:
+        for user in ("alice", "bob"):
+            await agent.call(f"I am {user}.", RuntimeContext(session_id="s1", user_id=user))
+    assert ("alice" in daily(workspace), "bob" in daily(workspace)) == (True, False)
+    assert ("alice" in daily(workspace, "bob"), "bob" in daily(workspace, "bob")) == (False, True)
+
+
+async def test_too_much_waiting_work_is_refused_and_said_so(
+    workspace: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from harness.agent import lifecycle
+
+    monkeypatch.setattr(lifecycle, "_MAX_BACKLOG", 0)
+    model = Remembering(["Noted."], [])
+    with caplog.at_level(logging.WARNING, logger="harness.agent"):
+        async with agent_of(workspace, model) as agent:
+            await agent.call("I like tea.", ALICE)
+    assert "memory flush of session 's1' was left out" in caplog.text

@@ -1,0 +1,77 @@
+"""examples/verify_ledger.py proves a ledger from docs/file-formats.md alone."""
+
+import importlib.util
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from mutations import KINDS, flip_a_bit, insert_garbage, sessions_of
+
+SCRIPT = Path(__file__).parents[2] / "examples/verify_ledger.py"
+
+
+def run(ledger: Path) -> tuple[int, list[str]]:
+    done = subprocess.run(
+        [sys.executable, "-I", "-W", "error", SCRIPT, ledger], capture_output=True, text=True, check=False
+    )
+    assert done.stderr == ""
+    return done.returncode, done.stdout.splitlines()
+
+
+@pytest.fixture
+def folder(original, tmp_path):
+    return Path(shutil.copytree(sessions_of(original), tmp_path / "sessions"))
+
+
+def test_a_whole_ledger_is_as_it_was_written(folder):
+    assert run(folder / "s.log.jsonl") == (0, ["as it was written"])
+
+
+def test_an_edited_line_a_cut_end_and_a_changed_file_are_named(folder):
+    ledger = folder / "s.log.jsonl"
+    lines = ledger.read_bytes().split(b"\n")
+    lines[4] = lines[4].replace(b'"timestamp":"20', b'"timestamp":"19')
+    ledger.write_bytes(b"\n".join(lines[:-2]) + b"\n")
+    names = [path for path in folder.glob("files/*/*") if len(path.name) == 64]
+    names[0].write_bytes(b"changed")
+    code, found = run(ledger)
+    assert code == 1
+    assert "line 5 is not the one that line 6 was written behind" in found
+    assert f"line {len(lines) - 1}, the last one that the anchor names, is missing or changed" in found
+    assert any(names[0].name in problem for problem in found)
+
+
+def test_a_ledger_without_its_anchor_is_not_proved(folder):
+    (folder / "s.head.json").write_bytes(b"")
+    assert run(folder / "s.log.jsonl") == (1, ["there is no anchor, so nobody can say whether the end is missing"])
+
+
+@pytest.mark.parametrize(
+    "mutate", [kind for kind in KINDS if kind is not insert_garbage], ids=lambda kind: kind.__name__
+)
+def test_it_notices_what_the_library_notices(ledger, folder, mutate):
+    spec = importlib.util.spec_from_file_location("verify_ledger", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    lines, _ = ledger
+    chance = random.Random(mutate.__name__)
+    for _ in range(100 if mutate is flip_a_bit else 20):
+        (folder / "s.log.jsonl").write_bytes(mutate(chance, lines))
+        assert list(module.problems(folder / "s.log.jsonl")) != []
+
+
+def test_without_a_ledger_it_says_so_in_one_line(tmp_path):
+    for words in ((), (tmp_path / "gone.log.jsonl",)):
+        done = subprocess.run([sys.executable, "-I", SCRIPT, *words], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr == "give one ledger that is there: python verify_ledger.py SESSION.log.jsonl\n"
+
+
+def test_it_is_about_forty_lines_of_the_standard_library():
+    code = [line for line in SCRIPT.read_text().splitlines() if line.strip()]
+    assert len(code) <= 44
+    imported = {line.split()[1] for line in code if line.startswith(("import ", "from "))}
+    assert imported == {"hashlib", "json", "re", "sys", "pathlib", "collections.abc"}
