@@ -1,0 +1,125 @@
+"""`harness sessions export|import|delete`: take a session elsewhere, take one in, remove one for good."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from harness.cli.guard import command
+from harness.cli.opening import DEFAULT_AGENT, DEFAULT_WORKSPACE, opened
+from harness.cli.options import Agent, AsJson, Debug, SessionId, User, Workspace
+from harness.cli.output import one_line, say, say_json
+from harness.errors import ConfigError, SessionNotFound
+from harness.ids import encode_name
+from harness.sessions.bundle import MAX_BYTES
+
+__all__ = ["delete", "export", "import_bundle", "import_java"]
+
+Out = Annotated[
+    Path | None, typer.Option("--out", "-o", metavar="FILE", help="The new file; without it, SESSION.zip here.")
+]
+File = Annotated[Path, typer.Argument(metavar="FILE", help="A file that `export` made.")]
+AsId = Annotated[str | None, typer.Option("--as", metavar="SESSION", help="Another id for it (with --take-over).")]
+TakeOver = Annotated[
+    bool, typer.Option("--take-over", help="Make another user's, agent's or id's session this one's, in a new ledger.")
+]
+MaxBytes = Annotated[int, typer.Option("--max-bytes", min=1, help="The most it may unpack to.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+
+@command
+async def export(
+    session: SessionId,
+    out: Out = None,
+    workspace: Workspace = DEFAULT_WORKSPACE,
+    agent: Agent = DEFAULT_AGENT,
+    user: User = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Write a session into one new file, byte for byte."""
+    del debug  # the guard has seen it
+    async with opened(workspace, agent) as made:
+        bundle = await made.sessions(user).export(session, out or Path(f"{encode_name(session)}.zip"))
+    if as_json:
+        listed = [{"path": member.path, "bytes": member.bytes, "sha256": member.sha256} for member in bundle.members]
+        say_json({"session": session, "file": str(bundle.path), "members": listed, "missing": list(bundle.missing)})
+        return
+    say(f"{bundle.path}: {len(bundle.members)} files, {bundle.bytes} bytes")
+    for name in bundle.missing:
+        say(f"missing: the content {name} that the ledger names; nobody can import this file without it")
+
+
+@command
+async def import_bundle(
+    file: File,
+    session: AsId = None,
+    take_over: TakeOver = False,
+    max_bytes: MaxBytes = MAX_BYTES,
+    workspace: Workspace = DEFAULT_WORKSPACE,
+    agent: Agent = DEFAULT_AGENT,
+    user: User = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Take a session out of a file, whole and checked, or not at all. One that is there is never replaced."""
+    del debug  # the guard has seen it
+    async with opened(workspace, agent) as made:
+        sessions = made.sessions(user)
+        taken = await sessions.import_session(file, session_id=session, take_over=take_over, max_bytes=max_bytes)
+    if as_json:
+        say_json({"file": str(file), "session_id": taken})
+    else:
+        say(taken)
+
+
+@command
+async def import_java(
+    workspace: Workspace = DEFAULT_WORKSPACE,
+    agent: Agent = DEFAULT_AGENT,
+    user: User = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Take over all sessions that the Java harness left for this user in the workspace. Its files are not changed."""
+    del debug  # the guard has seen it
+    async with opened(workspace, agent) as made:
+        taken = await made.sessions(user).import_java()
+    if as_json:
+        say_json({"session_ids": taken})
+        return
+    for session in taken or ("nothing new was found",):
+        say(session)
+
+
+@command
+async def delete(
+    session: SessionId,
+    yes: Yes = False,
+    workspace: Workspace = DEFAULT_WORKSPACE,
+    agent: Agent = DEFAULT_AGENT,
+    user: User = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Remove a session for good, with all its files."""
+    del debug  # the guard has seen it
+    if not yes and not _agreed(session):
+        say("nothing was removed")
+        return
+    async with opened(workspace, agent) as made:
+        if not await made.sessions(user).delete(session):
+            raise SessionNotFound(f"there is no session {session!r} of this user; sessions list shows which there are")
+    if as_json:
+        say_json({"session": session, "deleted": True})
+    else:
+        say(f"{session} is gone")
+
+
+def _agreed(session: str) -> bool:
+    if not sys.stdin.isatty():
+        raise ConfigError("this removes a session for good and there is nobody to ask; give --yes")
+    return typer.confirm(f"Remove {one_line(session, 60)} for good?", err=True)

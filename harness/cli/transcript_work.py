@@ -1,0 +1,117 @@
+"""What `harness transcripts …` does: functions that a worker process can run, and the import."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.context import RuntimeContext
+from harness.errors import SessionDamaged, TranscriptRefused
+from harness.filesystem import pool
+from harness.filesystem.namespaces import agent_root, tenant_root, user_namespace, write_tenant_file
+from harness.sessions.layout import Owner
+from harness.sessions.tree import SessionTree
+from harness.sessions.verify import verify_session
+from harness.transcripts import Candidate, Page, Transcript, candidates, discover, join, page, read, stitched, summary
+from harness.transcripts.export import Redaction, check_bundle, is_bundle, redact_transcript
+from harness.transcripts.importing import Imported, import_transcript
+from harness.transcripts.listing import distinct
+from harness.transcripts.opening import open_session
+from harness.transcripts.source import is_folder
+
+__all__ = ["Shown", "import_into", "last_turns", "sessions_in", "source_of", "stats_rows"]
+
+
+def sessions_in(
+    places: Sequence[Path], formats: Sequence[str] = (), cwd: str | None = None, *, subagents: bool = False
+) -> list[Candidate]:
+    """The sessions in these files and folders, the newest first; without any, those in the usual places.
+
+    Raises `FileMissing`, `TranscriptRefused`, and `ConfigError` for a format that does not exist.
+    """
+    if not places:
+        return discover(formats=formats or None, cwd=cwd, subagents=subagents)
+    found = distinct(one for place in places for one in candidates(place))
+    kept = [
+        one
+        for one in found
+        if (not formats or one.format in formats)
+        and (subagents or one.subagent_of is None)
+        and (cwd is None or one.cwd == cwd)
+    ]
+    return sorted(kept, key=lambda one: (one.last_ts or one.modified, one.session_id), reverse=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The end of a session: `turns` stitched, and whether there are earlier ones."""
+
+    session: Candidate
+    turns: list[dict[str, Any]]
+    is_cut: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return {**self.session.to_dict(), "turns": self.turns, "earlier": self.is_cut}
+
+
+def last_turns(source: Path, session_id: str | None, last: int) -> Shown:
+    """The last turns of a session, read from its end. Raises what `page` raises."""
+    found = open_session(source, session_id)
+    path, named = found.path, found.opened.session_id
+    here = page(path, named, where="tail")
+    pages: list[Page] = [here]
+    count = len(stitched(here.turns))
+    while here.before is not None and count <= last:
+        here = page(path, named, where="before", cursor=here.before, window=1024 * 1024)
+        pages.insert(0, here)
+        count += len(here.turns)
+    turns = stitched(join(pages))
+    session = next((one for one in candidates(path) if one.session_id == named), None)
+    if session is None:
+        raise TranscriptRefused("no_such_session", f"{source} changed while it was read; try again")
+    return Shown(session, turns[-last:], here.before is not None or len(turns) > last)
+
+
+def stats_rows(source: Path, session_id: str | None = None) -> list[dict[str, Any]]:
+    """The census of each session in a file or folder, or of the one named; `file` says where it is."""
+    found = [one for one in candidates(source) if session_id in (None, one.session_id)]
+    if not found:
+        summary(source, session_id)  # it knows why there is none
+    counts: dict[Path, int] = {}
+    for one in found:
+        counts[one.path] = counts.get(one.path, 0) + 1
+    rows = []
+    for one in found:
+        name = f"{one.path}#{one.session_id}" if counts[one.path] > 1 else str(one.path)
+        rows.append({"file": name, "session_id": one.session_id, **summary(one.path, one.session_id).stats})
+    return rows
+
+
+def source_of(source: Path, session_id: str | None, redaction: Redaction | None) -> Transcript:
+    """A session to import, redacted if that was asked. Raises what `read` raises, and `SessionDamaged`.
+
+    A bundle whose files are not those its manifest names is refused.
+    """
+    if is_folder(source) and is_bundle(source) and (found := check_bundle(source)):
+        raise SessionDamaged(f"the bundle {source} is damaged: {found[0]}; get it again from where it was exported")
+    transcript = read(source, session_id)
+    return redact_transcript(transcript, redaction)[0] if redaction is not None else transcript
+
+
+async def import_into(transcript: Transcript, workspace: Path, agent: str, user: str | None, session: str) -> Imported:
+    """Import a transcript as a new session of this user with this agent, and prove what was written.
+
+    Raises what `import_transcript` raises, and `SessionDamaged` where the new ledger does not verify.
+    """
+    namespace = user_namespace(RuntimeContext(user_id=user))
+    root = tenant_root(workspace, namespace)
+    await pool.run(write_tenant_file, root, namespace)
+    tree = SessionTree(agent_root(root, agent) / "sessions", session, agent=agent, namespace=namespace)
+    imported = await import_transcript(transcript, tree)
+    report = await pool.run(verify_session, tree.files, Owner(session, agent, namespace))
+    if not report.ok:
+        raise SessionDamaged(f"the new session {session!r} does not verify: {report.findings[0].text}; check the disk")
+    return imported

@@ -1,0 +1,254 @@
+"""`harness transcripts …`: sessions of every harness, listed, searched, shown, converted, imported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from harness.cli.guard import command, exit_code
+from harness.cli.opening import DEFAULT_AGENT, DEFAULT_WORKSPACE
+from harness.cli.options import Agent, AsJson, Debug, User, Workspace
+from harness.cli.output import one_line, say, say_json
+from harness.cli.progress import progress
+from harness.cli.transcript_work import import_into, last_turns, sessions_in, source_of, stats_rows
+from harness.cli.turn_lines import turn_lines
+from harness.errors import HarnessError
+from harness.ids import new_session_id
+from harness.text import visible
+from harness.transcripts import Candidate, Found, find, in_worker
+from harness.transcripts.export import TARGETS, Redaction
+from harness.transcripts.export import convert as write_converted
+
+__all__ = ["app", "convert", "import_session", "list_sessions", "search", "show", "stats"]
+
+app = typer.Typer(help="Read the sessions of any harness; convert or import them.", no_args_is_help=True)
+
+Places = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="[PATH]…", help="Files, databases, folders. Without one: the usual places of all harnesses."
+    ),
+]
+File = Annotated[Path, typer.Argument(metavar="FILE", help="A session file, a database, or a folder with one session.")]
+Files = Annotated[list[Path], typer.Argument(metavar="FILE…", help="Session files, databases or folders.")]
+SessionId = Annotated[str | None, typer.Option("--session", "-s", help="Which session, where a file holds several.")]
+Formats = Annotated[list[str] | None, typer.Option("--format", help="Only this format; may be given again.")]
+Folder = Annotated[str | None, typer.Option("--cwd", help="Only sessions that ran in this folder.")]
+Subagents = Annotated[bool, typer.Option("--subagents", help="The sessions of sub-agents, too.")]
+Limit = Annotated[int, typer.Option("--limit", min=1, help="How many at most.")]
+Last = Annotated[int, typer.Option("--last", min=1, help="How many turns, counted from the end.")]
+Target = Annotated[str, typer.Option("--to", help=f"What to write: {', '.join(TARGETS)}.")]
+Out = Annotated[Path | None, typer.Option("--out", "-o", help="Where to write. Default: the session's id, here.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")]
+Redact = Annotated[bool, typer.Option("--redact", help="Take out keys and tokens of well-known forms.")]
+RedactKeys = Annotated[list[str] | None, typer.Option("--redact-key", help="Take out the values of this name, too.")]
+RedactPatterns = Annotated[
+    list[str] | None, typer.Option("--redact-pattern", help="Take out what this regular expression matches, too.")
+]
+NewId = Annotated[str | None, typer.Option("--as", help="The id of the new session; without it, a new one.")]
+
+
+@app.command("list")
+@command
+async def list_sessions(
+    places: Places = None,
+    formats: Formats = None,
+    cwd: Folder = None,
+    subagents: Subagents = False,
+    limit: Limit = 1_000,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """The sessions there are, newest first."""
+    del debug  # the guard has seen it
+    with progress("looking"):
+        found = await in_worker(sessions_in, tuple(places or ()), tuple(formats or ()), cwd, subagents=subagents)
+    if as_json:
+        say_json({"sessions": [one.to_dict() for one in found[:limit]], "total": len(found)})
+        return
+    for one in found[:limit]:
+        title = one_line(one.title or one.prompt, 60)
+        say(f"{one.format:<9} {(one.last_ts or one.modified)[:19]}  {one_line(one.session_id, 60)}  {title}")
+        say(f"          {one_line(str(one.path), 200)}")
+    if not found:
+        say("no sessions found; name files or folders to look at others than the usual places")
+
+
+@app.command("search")
+@command
+async def search(
+    query: Annotated[str, typer.Argument(help="Words as they stand there; letter case does not count.")],
+    places: Places = None,
+    formats: Formats = None,
+    subagents: Subagents = False,
+    limit: Limit = 100,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """The turns that hold the words, in all sessions."""
+    del debug  # the guard has seen it
+    hits: list[dict[str, Any]] = []
+    covered, searched, failed = 0, 0, 0
+    with progress("looking"):
+        found = await in_worker(sessions_in, tuple(places or ()), tuple(formats or ()), subagents=subagents)
+    with progress("searching", len(found)) as advance:
+        for one in found:
+            if len(hits) >= limit:
+                break
+            result = await _found_in(one, query, limit - len(hits))
+            searched, failed = searched + 1, failed + (result is None)
+            if result is not None:
+                covered += result.covered
+                hits += [_hit(one, hit.to_dict()) for hit in result.hits[: limit - len(hits)]]
+            advance()
+    if as_json:
+        told = {"sessions": len(found), "searched": searched, "failed": failed, "coveredBytes": covered}
+        say_json({"query": query, "hits": hits, **told})
+        return
+    for hit in hits:
+        say(
+            f"{hit['format']:<9} {one_line(hit['sessionId'], 60)}  {hit.get('at', '')[:19]}  {one_line(hit['snippet'])}"
+        )
+    say(f"{len(hits)} hits in {searched - failed} of {len(found)} sessions, {covered:,} bytes searched")
+
+
+async def _found_in(one: Candidate, query: str, limit: int) -> Found | None:
+    """The hits in one session; one that cannot be read is said, and the search goes on."""
+    try:
+        return await in_worker(find, one.path, one.session_id, query, limit=limit)
+    except HarnessError as error:
+        _warn(f"{one.path} was not searched: {error}")
+        return None
+
+
+def _hit(one: Candidate, hit: dict[str, Any]) -> dict[str, Any]:
+    return {"format": one.format, "sessionId": one.session_id, "path": str(one.path), **hit}
+
+
+@app.command("show")
+@command
+async def show(
+    file: File,
+    session: SessionId = None,
+    last: Last = 1_000,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """What was said in a session, from its end."""
+    del debug  # the guard has seen it
+    with progress("reading"):
+        shown = await in_worker(last_turns, file, session, last)
+    if as_json:
+        say_json(shown.to_dict())
+        return
+    one = shown.session
+    say(f"{one.format}  {one_line(one.session_id, 80)}  {one_line(one.title, 100)}")
+    say("… earlier turns are left out; --last shows more\n" if shown.is_cut else "")
+    for turn in shown.turns:
+        for line in turn_lines(turn):
+            say(line)
+
+
+@app.command("stats")
+@command
+async def stats(files: Files, session: SessionId = None, as_json: AsJson = False, debug: Debug = False) -> None:
+    """The census of each session: prompts, answers, calls, results, tokens, damage."""
+    del debug  # the guard has seen it
+    rows: list[dict[str, Any]] = []
+    failures: list[tuple[Path, HarnessError]] = []
+    with progress("counting", len(files)) as advance:
+        for file in files:
+            try:
+                rows += await in_worker(stats_rows, file, session)
+            except HarnessError as error:
+                if len(files) == 1:
+                    raise
+                failures.append((file, error))
+            advance()
+    if as_json:
+        errors = [{"file": str(where), "error": str(found), "type": type(found).__name__} for where, found in failures]
+        say_json({"sessions": rows, **({"errors": errors} if errors else {})})
+    else:
+        for row in rows:
+            say(one_line(row["file"], 200))
+            say("  " + "  ".join(f"{name}={one_line(str(value), 80)}" for name, value in row.items() if name != "file"))
+    for file, failure in failures:
+        _warn(f"{file}: {failure}")
+    if failures:
+        raise typer.Exit(exit_code(failures[0][1]))
+
+
+@app.command("convert")
+@command
+async def convert(
+    file: File,
+    target: Target = "html",
+    out: Out = None,
+    session: SessionId = None,
+    force: Force = False,
+    redact: Redact = False,
+    redact_keys: RedactKeys = None,
+    redact_patterns: RedactPatterns = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Write a session as a page, a document, another harness's files, or a bundle."""
+    del debug  # the guard has seen it
+    rules = _redaction(redact, redact_keys, redact_patterns)
+    with progress("converting"):
+        made = await in_worker(write_converted, file, target, out, session, redaction=rules, overwrite=force)
+    if as_json:
+        say_json(made.to_dict())
+        return
+    for one in made.files:
+        say(f"{one_line(str(one.path), 300)}  {one.bytes:,} bytes")
+    for name, count in made.left_out.items():
+        say(f"left out, for {made.target} has no place for it: {name} ({count})")
+    if made.redaction is None:
+        say("nothing was redacted; --redact takes out keys and tokens")
+    else:
+        say(f"redacted: {sum(made.redaction.hits.values())} places")
+
+
+@app.command("import")
+@command
+async def import_session(
+    file: File,
+    session: SessionId = None,
+    new_id: NewId = None,
+    redact: Redact = False,
+    redact_keys: RedactKeys = None,
+    redact_patterns: RedactPatterns = None,
+    workspace: Workspace = DEFAULT_WORKSPACE,
+    agent: Agent = DEFAULT_AGENT,
+    user: User = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Make a session of any harness one of this library's own, to go on with it."""
+    del debug  # the guard has seen it
+    rules = _redaction(redact, redact_keys, redact_patterns)
+    with progress("importing"):
+        transcript = await in_worker(source_of, file, session, rules)
+        made = await import_into(transcript, workspace, agent, user, new_id or new_session_id())
+    if as_json:
+        say_json(made.to_dict())
+        return
+    say(f"session {one_line(made.session_id, 80)}: {made.messages} messages, {made.prompts} prompts; it verifies")
+    if made.open_calls:
+        say(f"{made.open_calls} calls have no result; the next call on the session says so to the model")
+    for name, count in made.left_out.items():
+        say(f"left out: {name} ({count})")
+
+
+def _redaction(redact: bool, keys: list[str] | None, patterns: list[str] | None) -> Redaction | None:
+    """A key or a pattern asks for the usual rules, too."""
+    if not (redact or keys or patterns):
+        return None
+    return Redaction(tuple(keys or ()), tuple(patterns or ()))
+
+
+def _warn(text: str) -> None:
+    typer.echo(visible(f"warning: {one_line(text, 2000)}"), err=True)

@@ -1,0 +1,52 @@
+"""The viewer inside a service, over an agent's sessions: each user sees their own."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+
+from harness.agent import HarnessAgent
+from harness.agent.binding import bind
+from harness.context import RuntimeContext
+from harness.viewer.app import viewer_app
+from harness.viewer.desk import Access
+from harness.viewer.shelf import Shelf, found_in
+
+__all__ = ["Authorise", "agent_viewer"]
+
+Authorise: TypeAlias = Callable[[Request], Awaitable[RuntimeContext | None]]
+"""Who asks: the context of that user, or None for who may see nothing."""
+
+_MOST_SHELVES = 1_000
+
+
+def agent_viewer(
+    agent: HarnessAgent, authorise: Authorise, *, hosts: frozenset[str] | None = None, zone: str = "UTC"
+) -> Starlette:
+    """Over the sessions of an agent, to mount in a service: each user sees their own and nobody else's.
+
+    `authorise` is asked at every request; whose sessions are shown follows from the context it gives,
+    by the same rules as for a call. The service checks host names, unless `hosts` are given.
+    """
+    return viewer_app(_tenants(agent, authorise), hosts=hosts, zone=zone)
+
+
+def _tenants(agent: HarnessAgent, authorise: Authorise) -> Access:
+    shelves: dict[Path, Shelf] = {}
+
+    async def own(request: Request) -> Shelf | None:
+        ctx = await authorise(request)
+        if ctx is None:
+            return None
+        folder = bind(agent.config, ctx.with_changes(session_id="any", session_key=None)).sessions_folder
+        if folder not in shelves and len(shelves) >= _MOST_SHELVES:
+            shelves.pop(next(iter(shelves)))
+        # A listing is only a copy of what the folder holds; the folder decides whose it is.
+        return shelves.setdefault(folder, Shelf(partial(found_in, (folder,))))
+
+    return own

@@ -1,0 +1,78 @@
+"""Values as a person reads them on a page: text that steers nothing, times in one zone, sizes, counts.
+
+Every string that a template prints passes `visible`, so no page can forget it.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, tzinfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from markupsafe import Markup
+
+from harness.errors import ConfigError
+from harness.text import visible as visible_text
+
+__all__ = ["UNITS", "clock", "count", "first_words", "size", "visible", "zone_named"]
+
+UNITS = ("B", "KB", "MB", "GB", "TB")
+
+
+def visible(text: object) -> object:
+    """`text` without colour codes and with every other control character as a picture of itself.
+
+    Values that are no plain text, and markup that was made safe before, come back as they are.
+    """
+    return text if not isinstance(text, str) or isinstance(text, Markup) else visible_text(text)
+
+
+def first_words(text: str, width: int = 100) -> str:
+    """One line of at most `width` characters for a folded row."""
+    line = " ".join(text[: width * 4].split())
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def size(number: object) -> str:
+    """Bytes in the unit that keeps the figure short; empty where the size is not known."""
+    if not isinstance(number, int):
+        return ""
+    value, unit = float(number), 0
+    while value >= 1000 and unit + 1 < len(UNITS):
+        value, unit = value / 1000, unit + 1
+    return f"{value:.0f} {UNITS[unit]}" if unit == 0 or value >= 100 else f"{value:.1f} {UNITS[unit]}"
+
+
+def count(number: object, one: str = "", many: str = "") -> str:
+    """A number with thousands marked, and the word that fits it; empty for what is no number."""
+    if not isinstance(number, int):
+        return ""
+    word = one if number == 1 else many or f"{one}s"
+    return f"{number:,} {word}".rstrip() if one else f"{number:,}"
+
+
+def clock(stamp: object, zone: tzinfo = UTC, *, full: bool = True) -> str:
+    """A recorded time in `zone`, with the offset that held on its own day; empty for what is no time."""
+    moment = _moment(stamp)
+    if moment is None:
+        return ""
+    local = moment.astimezone(zone)
+    offset = "UTC" if not local.utcoffset() else f"{local:%z}"
+    return f"{local:%Y-%m-%d %H:%M:%S} {offset}" if full else f"{local:%H:%M:%S}"
+
+
+def zone_named(name: str) -> tzinfo:
+    """The time zone of an IANA name. Raises `ConfigError` for a name nobody knows."""
+    if name.upper() == "UTC":
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ConfigError(f"time zone {name!r} is not known; use a name like Europe/Berlin, or UTC") from None
+
+
+def _moment(stamp: object) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(stamp if isinstance(stamp, str) else "")
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

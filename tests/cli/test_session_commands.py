@@ -1,0 +1,225 @@
+"""`harness sessions verify|repair|turns|branch|fork|label|export|import|delete|usage` from outside."""
+
+import json
+import logging
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+sys.path.insert(0, str(Path(__file__).parent))
+from driver import Terminal
+from driver import harness as in_a_process
+
+from harness.cli.app import app
+
+WHO = ("--workspace", "ws", "--agent", "notes", "--user", "alice")
+FOLDER = "ws/tenants/alice/agents/notes/sessions"
+
+
+def harness(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """The command within this process, which is quicker; what goes through the system is tried in one of its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(cwd)
+        done = CliRunner().invoke(app, list(words), prog_name="harness")
+    logging.getLogger("harness").handlers.clear()
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return subprocess.CompletedProcess(words, done.exit_code, done.stdout, done.stderr)
+
+
+def harness_json(*words: str, cwd: Path) -> Any:
+    done = harness(*words, "--json", cwd=cwd)
+    assert done.returncode == 0
+    return json.loads(done.stdout)
+
+
+def say(cwd: Path, message: str, session: str = "monday") -> dict[str, Any]:
+    return harness_json("chat", *WHO, "--session", session, "--message", message, cwd=cwd)
+
+
+def sessions(command: str, *words: str, cwd: Path) -> Any:
+    return harness_json("sessions", command, *words, *WHO, cwd=cwd)
+
+
+def failed(command: str, *words: str, cwd: Path, code: int) -> str:
+    done = harness("sessions", command, *words, *WHO, cwd=cwd)
+    assert done.returncode == code
+    return done.stderr
+
+
+@pytest.fixture
+def talk(tmp_path: Path) -> Path:
+    """Two turns of alice."""
+    say(tmp_path, "My name is Alice.")
+    say(tmp_path, "It rains.")
+    return tmp_path
+
+
+def ledger(cwd: Path, session: str = "monday") -> Path:
+    return cwd / FOLDER / f"{session}.log.jsonl"
+
+
+def test_verify_is_0_for_a_whole_session_and_1_for_a_damaged_one(talk: Path) -> None:
+    report = sessions("verify", "monday", cwd=talk)
+    assert (report["ok"], report["findings"]) == (True, [])
+    raw = ledger(talk).read_bytes()
+    ledger(talk).write_bytes(raw.replace(b"rains", b"snows"))
+    done = in_a_process("sessions", "verify", "monday", *WHO, "--json", cwd=talk)
+    assert (done.returncode, json.loads(done.stdout)["ok"]) == (1, False)
+    shown = harness("sessions", "verify", "monday", *WHO, cwd=talk)
+    assert shown.returncode == 1
+    assert "edited" in shown.stdout
+    assert "not as it was written" in shown.stdout
+
+
+def test_repair_brings_back_what_can_be_made_and_leaves_the_ledger(talk: Path) -> None:
+    raw = ledger(talk).read_bytes()
+    for name in ("monday.head.json", "monday.jsonl", "sessions.json"):
+        (talk / FOLDER / name).unlink()
+    assert harness("sessions", "verify", "monday", *WHO, cwd=talk).returncode == 1
+    report = sessions("repair", "monday", cwd=talk)
+    assert report["ok"] is True
+    assert ledger(talk).read_bytes().startswith(raw)
+    assert sessions("verify", "monday", cwd=talk)["ok"] is True
+
+
+def test_turns_show_where_to_branch_and_branch_goes_back(talk: Path) -> None:
+    first, _ = sessions("turns", "monday", cwd=talk)["turns"]
+    assert (first["asked"], first["closed"]) == ("My name is Alice.", True)
+    sessions("branch", "monday", first["end"], cwd=talk)
+    assert [turn["asked"] for turn in sessions("turns", "monday", cwd=talk)["turns"]] == ["My name is Alice."]
+    assert say(talk, "What is my name?")["reply"] == "You said: “My name is Alice.”"
+    ways = sessions("branches", "monday", cwd=talk)["branches"]
+    assert [(way["active"], way["title"]) for way in ways] == [(False, "My name is Alice."), (True, "What is my name?")]
+    assert [line[0] for line in harness("sessions", "branches", "monday", *WHO, cwd=talk).stdout.splitlines()] == [
+        " ",
+        "*",
+    ]
+    assert sessions("verify", "monday", cwd=talk)["ok"] is True
+
+
+def test_a_branch_within_a_turn_is_refused_with_the_nearest_end(talk: Path) -> None:
+    first, _ = sessions("turns", "monday", cwd=talk)["turns"]
+    assert first["end"] in failed("branch", "monday", first["id"], cwd=talk, code=1)
+    failed("branch", "monday", "no-such-line", cwd=talk, code=2)
+
+
+def test_fork_copies_up_to_a_turn(talk: Path) -> None:
+    first, _ = sessions("turns", "monday", cwd=talk)["turns"]
+    assert sessions("fork", "monday", "--at", first["end"], "--to", "copy", cwd=talk)["session_id"] == "copy"
+    assert say(talk, "What is my name?", "copy")["reply"] == "You said: “My name is Alice.”"
+    assert [turn["asked"] for turn in sessions("turns", "monday", cwd=talk)["turns"]] == [
+        "My name is Alice.",
+        "It rains.",
+    ]
+    made = harness("sessions", "fork", "monday", *WHO, cwd=talk)
+    assert ledger(talk, made.stdout.strip()).is_file()
+
+
+def test_label_names_a_line(talk: Path) -> None:
+    first, _ = sessions("turns", "monday", cwd=talk)["turns"]
+    assert sessions("label", "monday", first["end"], "introduced", cwd=talk)["name"] == "introduced"
+    assert [turn.get("label") for turn in sessions("turns", "monday", cwd=talk)["turns"]] == ["introduced", None]
+    assert "(introduced)" in harness("sessions", "turns", "monday", *WHO, cwd=talk).stdout
+
+
+def test_export_and_import_move_a_session_to_another_workspace(talk: Path) -> None:
+    made = sessions("export", "monday", cwd=talk)
+    assert made["file"] == str(talk / "monday.zip")
+    with zipfile.ZipFile(talk / "monday.zip") as archive:
+        assert archive.read("session.log.jsonl") == ledger(talk).read_bytes()
+    there = talk / "there"
+    there.mkdir()
+    taken = harness_json("sessions", "import", str(talk / "monday.zip"), *WHO, cwd=there)
+    assert taken["session_id"] == "monday"
+    assert ledger(there).read_bytes() == ledger(talk).read_bytes()
+    assert say(there, "What is my name?")["reply"] == "You said: “My name is Alice.”"
+
+
+def test_import_refuses_a_second_one_a_strangers_and_what_is_no_bundle(talk: Path) -> None:
+    sessions("export", "monday", "--out", "m.zip", cwd=talk)
+    assert "already" in failed("import", "m.zip", cwd=talk, code=1)
+    who = ("--workspace", "ws", "--agent", "notes", "--user", "bob")
+    assert harness("sessions", "import", "m.zip", *who, cwd=talk).returncode == 2
+    words = ("sessions", "import", "m.zip", "--take-over", "--as", "mine", *who)
+    assert harness_json(*words, cwd=talk)["session_id"] == "mine"
+    failed("import", "nothing.zip", cwd=talk, code=3)
+    (talk / "text.zip").write_text("text")
+    failed("import", "text.zip", cwd=talk, code=1)
+    failed("import", "m.zip", "--as", "x", "--take-over", "--max-bytes", "10", cwd=talk, code=1)
+
+
+def test_an_exported_file_is_not_overwritten(talk: Path) -> None:
+    sessions("export", "monday", cwd=talk)
+    assert "monday.zip" in failed("export", "monday", cwd=talk, code=1)
+
+
+def test_an_id_makes_no_path_of_an_export(tmp_path: Path) -> None:
+    say(tmp_path, "hi", "../up")
+    assert sessions("export", "../up", cwd=tmp_path)["file"] == str(tmp_path / "%2e%2e%2fup.zip")
+
+
+def test_delete_does_not_ask_where_nobody_is_there_and_needs_yes(talk: Path) -> None:
+    asked = in_a_process("sessions", "delete", "monday", *WHO, cwd=talk)
+    assert (asked.returncode, asked.stdout) == (2, "")
+    assert "--yes" in asked.stderr
+    assert ledger(talk).is_file()
+    assert sessions("delete", "monday", "--yes", cwd=talk) == {"session": "monday", "deleted": True}
+    assert not ledger(talk).exists()
+    failed("delete", "monday", "--yes", cwd=talk, code=3)
+
+
+@pytest.mark.parametrize(("answer", "left"), [("n\n", True), ("y\n", False)])
+def test_delete_asks_at_a_terminal(talk: Path, answer: str, left: bool) -> None:
+    with Terminal("sessions", "delete", "monday", *WHO, cwd=talk) as terminal:
+        terminal.wait_for("Remove monday for good?")
+        terminal.type(answer)
+        assert terminal.wait_for_exit() == 0
+    assert ledger(talk).exists() is left
+
+
+def test_sessions_of_the_java_harness_are_taken_over(tmp_path: Path) -> None:
+    folder = tmp_path / "ws/alice/agents/notes/sessions"
+    folder.mkdir(parents=True)
+    line = {"type": "message", "id": "e1", "timestamp": 1767323045.5, "role": "USER", "content": "My name is Alice."}
+    (folder / "old.log.jsonl").write_text(json.dumps(line) + "\n")
+    assert sessions("import-java", cwd=tmp_path) == {"session_ids": ["old"]}
+    assert harness("sessions", "import-java", *WHO, cwd=tmp_path).stdout == "nothing new was found\n"
+    assert say(tmp_path, "What is my name?", "old")["reply"] == "You said: “My name is Alice.”"
+
+
+def test_usage_counts_one_session_and_all(talk: Path) -> None:
+    say(talk, "And another.", "tuesday")
+    one, whole = sessions("usage", "monday", cwd=talk), sessions("usage", cwd=talk)
+    assert (one["billed"]["requests"], whole["billed"]["requests"]) == (2, 3)
+    assert sorted(whole["bySession"]) == ["monday", "tuesday"]
+    assert len(sessions("usage", "monday", "--requests", cwd=talk)["requests"]) == 2
+    shown = harness("sessions", "usage", "--requests", *WHO, cwd=talk).stdout
+    assert [word for word in ("billed", "active", "monday", "tuesday", "execute") if word not in shown] == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("verify",), ("repair",), ("turns",), ("branch", "x"), ("fork",), ("label", "x", "name"), ("export",), ("usage",)],
+    ids=lambda words: words[0],
+)
+def test_a_session_that_is_not_there_is_exit_3(tmp_path: Path, words: tuple[str, ...]) -> None:
+    failed(words[0], "nowhere", *words[1:], cwd=tmp_path, code=3)
+
+
+def test_looking_at_what_is_not_there_makes_no_files(tmp_path: Path) -> None:
+    for command in ("verify", "turns", "export", "usage"):
+        failed(command, "nowhere", cwd=tmp_path, code=3)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_of_a_session_steers_the_terminal(tmp_path: Path) -> None:
+    say(tmp_path, "\x1b[2Jhello\x07", "s\x1b[31m")
+    for words in (("turns", "s\x1b[31m"), ("verify", "s\x1b[31m"), ("usage",), ("export", "s\x1b[31m")):
+        shown = harness("sessions", *words, *WHO, cwd=tmp_path).stdout
+        assert [char for char in shown if not char.isprintable() and char != "\n"] == []
