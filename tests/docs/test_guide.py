@@ -1,0 +1,93 @@
+"""The guide's tables say what the code says: events, what may be changed, options, errors."""
+
+import asyncio
+import re
+from pathlib import Path
+from typing import Any
+
+import harness.errors
+from harness import HarnessAgent, RuntimeContext
+from harness.agent import AgentBuilder
+from harness.errors import CallCancelled
+from harness.hooks import Event, events
+from harness.testing import ScriptedModel
+
+GUIDE = (Path(__file__).resolve().parents[2] / "docs/guide.md").read_text("utf-8")
+
+
+def rows(heading: str) -> list[list[str]]:
+    """The cells of the first table below a heading, without its head."""
+    part = GUIDE.split(f"\n## {heading}", 1)[1].split("\n## ", 1)[0]
+    lines = [line for line in part.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+def names(cell: str) -> list[str]:
+    return re.findall(r"`([A-Za-z_]+)`", cell)
+
+
+def test_the_table_of_events_names_each_with_its_stream_name_and_what_may_be_changed() -> None:
+    kinds = [kind for kind in vars(events).values() if isinstance(kind, type) and issubclass(kind, Event)]
+    told = {
+        kind: (stream, set(names(changes)))
+        for kinds_cell, stream_cell, changes, _ in rows("Hooks")
+        for kind, stream in zip(names(kinds_cell), names(stream_cell), strict=True)
+    }
+    assert told == {kind.__name__: (kind.event_name(), set(kind.changeable)) for kind in kinds if kind is not Event}
+
+
+def test_the_table_of_options_names_every_method_of_the_builder() -> None:
+    methods = {name for name in vars(AgentBuilder) if not name.startswith("_")} - {"build"}
+    assert {name for cells in rows("The builder") for name in names(cells[0])} == methods
+
+
+def test_the_table_of_errors_names_errors_that_are_there() -> None:
+    told = [name for cells in rows("Errors") for name in names(cells[0])]
+    assert [name for name in told if not hasattr(harness.errors, name)] == []
+
+
+async def never(_: object) -> str:
+    await asyncio.Event().wait()
+    return ""
+
+
+async def test_a_loop_that_is_left_goes_on_and_leaving_async_with_stops(tmp_path: Path) -> None:
+    ctx = RuntimeContext(user_id="alice", session_id="monday")
+    model = ScriptedModel(["An answer.", never])
+    async with HarnessAgent.builder().model(model).workspace(tmp_path).build() as agent:
+        call = agent.call("Hello", ctx)
+        async for _ in call:
+            break
+        assert (await call).text == "An answer."
+        async with agent.call("Think for long.", ctx) as stopped:
+            async for _ in stopped:
+                break
+        assert isinstance(stopped.exception(), CallCancelled)
+
+
+def given(name: str) -> str:
+    """The lines of the guide's block that defines this name, without what uses it."""
+    block = next(part for part in GUIDE.split("```") if name in part)
+    return block.removeprefix("python\n").split("\n\n")[0]
+
+
+async def test_a_stream_whose_client_goes_stops_its_call_and_the_same_key_goes_on(tmp_path: Path) -> None:
+    async def wait() -> str:
+        """Wait for ever."""
+        return await never(None)
+
+    ctx = RuntimeContext(user_id="alice", session_id="monday")
+    model = ScriptedModel([ScriptedModel.tool_call("wait"), "A whole answer."])
+    async with HarnessAgent.builder().model(model).tool(wait).workspace(tmp_path).build() as agent:
+        namespace: dict[str, Any] = {"agent": agent}
+        exec(given("import asyncio, json") + "\n" + given("async def sse"), namespace)
+        pieces = namespace["sse"]("Hello", ctx, "one")
+        assert '"event": "reasoning_chunk"' in await anext(pieces)
+        call = agent.running(ctx)
+        assert call is not None
+        await pieces.aclose()
+        assert isinstance(call.exception(), CallCancelled)
+        again = [piece async for piece in namespace["sse"]("Hello", ctx, "one")]
+        assert '"text": "A whole answer."' in again[-1]
+        said = [message.text for message in await agent.sessions(ctx).history("monday") if message.role == "user"]
+        assert said == ["Hello"]
