@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
 from harness.agent.built_in import BuiltIn, Part, check_parts
-from harness.agent.checks import callable_with, kind_of, positive, positive_or_none, text, whole
+from harness.agent.checks import callable_with, json_object, kind_of, positive, positive_or_none, text, whole
 from harness.agent.config import AgentConfig, DiskFailure, Durability, StateFactory
 from harness.agent.own_models import OwnModels
 from harness.errors import ConfigError
@@ -104,8 +104,11 @@ class AgentBuilder(Generic[A]):
         return self._set(fallback_models=values)
 
     def model_options(self, **options: Any) -> Self:
-        """Settings of each request by the provider's usual names: temperature, max_tokens, …"""
-        return self._set(model_options=options)
+        """Settings of each request by the provider's usual names: temperature, max_tokens, …
+
+        They are logged with the request. Raises `ConfigError` for what JSON cannot hold.
+        """
+        return self._set(model_options=json_object("model_options", options))
 
     def model_timeout(self, seconds: float | None) -> Self:
         """The longest silence of a model before it counts as failed; None to wait for ever. Default 120."""

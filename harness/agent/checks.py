@@ -8,8 +8,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from harness.errors import ConfigError
+from harness.text import clean
 
-__all__ = ["callable_with", "kind_of", "positive", "positive_or_none", "text", "whole"]
+__all__ = ["callable_with", "json_object", "kind_of", "positive", "positive_or_none", "text", "whole"]
 
 T = TypeVar("T")
 
@@ -26,6 +27,16 @@ def kind_of(what: str, value: T, kind: type[Any], advice: str) -> T:
     if not isinstance(value, kind):
         raise ConfigError(f"{what} must not be {_shown(value)}; give {advice}")
     return value
+
+
+def json_object(what: str, values: dict[str, Any]) -> dict[str, Any]:
+    """The values, if each can be stored as it is. Raises `ConfigError` naming the first that cannot."""
+    for name, value in values.items():
+        if clean(value).marks:
+            raise ConfigError(
+                f"{what}: {name} is {_shown(value)}, which JSON cannot hold; give text, a number or a list"
+            )
+    return values
 
 
 def positive(what: str, value: object) -> float:

@@ -151,3 +151,9 @@ async def test_a_call_that_nobody_consumes_is_told_to_the_log(
         with caplog.at_level(logging.WARNING):
             agent.call("forgotten", ALICE)
     assert ["'s1' was made and never run" in record.getMessage() for record in caplog.records] == [True]
+
+
+@pytest.mark.parametrize("value", [object(), "half \ud800", float("nan"), 2**80])
+def test_an_option_for_the_model_that_cannot_be_logged_is_refused_by_name(value):
+    with pytest.raises(ConfigError, match="model_options: odd"):
+        HarnessAgent.builder().model_options(temperature=0.5, odd=value)
