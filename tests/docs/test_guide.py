@@ -1,5 +1,6 @@
 """The guide's tables say what the code says: events, what may be changed, options, errors."""
 
+import ast
 import asyncio
 import re
 from pathlib import Path
@@ -66,9 +67,15 @@ async def test_a_loop_that_is_left_goes_on_and_leaving_async_with_stops(tmp_path
 
 
 def given(name: str) -> str:
-    """The lines of the guide's block that defines this name, without what uses it."""
-    block = next(part for part in GUIDE.split("```") if name in part)
-    return block.removeprefix("python\n").split("\n\n")[0]
+    """What the guide's block with this text imports and defines, without what uses it."""
+    block = next(part for part in GUIDE.split("```") if name in part).removeprefix("python\n")
+    kept = (ast.Import, ast.ImportFrom, ast.AsyncFunctionDef, ast.FunctionDef)
+    body = [node for node in ast.parse(block).body if isinstance(node, kept) or _is_constant(node)]
+    return ast.unparse(ast.Module(body, []))
+
+
+def _is_constant(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id.isupper()
 
 
 async def test_a_stream_whose_client_goes_stops_its_call_and_the_same_key_goes_on(tmp_path: Path) -> None:
