@@ -103,6 +103,16 @@ class Tab:
     def wait_until_on_screen(self, text: str) -> None:
         self.until(ON_SCREEN, text)
 
+    def drag_to_the_end(self, text: str) -> None:
+        """Hold the scroll bar at its end, which moves while pages come in, until the text is there."""
+        self.until(HELD_AT_THE_END % ON_SCREEN, text)
+
+
+HELD_AT_THE_END = """(text) => {
+    const scroller = document.getElementById('scroller');
+    scroller.scrollTop = scroller.scrollHeight;
+    return (%s)(text);
+}"""
 
 ON_SCREEN = """(text) => [...document.querySelectorAll('article.turn')].some((each) => {
     const box = each.getBoundingClientRect();

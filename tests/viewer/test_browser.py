@@ -117,8 +117,7 @@ def test_to_the_beginning_and_back_by_the_scroll_bar(tab: Tab, long_url: str) ->
         tab.until("(least) => document.querySelectorAll('article.turn').length > least", 5)
         most = max(most, tab.turns())
     tab.wait_until_on_screen("prompt 0.")
-    scroll_to(tab, 1.0)
-    tab.wait_until_on_screen("answer 9999.")
+    tab.drag_to_the_end("answer 9999.")
     assert max(most, tab.turns()) < LIMIT
 
 
