@@ -4,6 +4,8 @@ Everything is given as a ratio to the least that the same work can cost, medians
 
 - cold resume of a conversation, compacted and not: to twice reading and parsing the lines that the model will
   see, and half a millisecond, in the same kind of thread hop (design promise 5 allows 1.0)
+- cold resume of compacted conversations of all sizes whose model sees just as much: to that of the one with
+  1,000 messages, in turns (design promise 4 allows 1.5)
 - verify: to SHA-256 and orjson over the same lines
 - the longest that one callback holds the event loop, and that a coroutine beside them has to wait, while 50
   sessions take turns at once
@@ -38,6 +40,7 @@ from harness.sessions import SessionTree, verify_session  # noqa: E402
 from harness.sessions.layout import Owner  # noqa: E402
 
 SESSIONS, STALL_TURNS = 50, 6
+ALIKE = 30  # turns after which both the compactions and the tool calls begin anew: one in ten, one in three
 
 
 def tree_in(workspace: Path) -> SessionTree:
@@ -47,34 +50,38 @@ def tree_in(workspace: Path) -> SessionTree:
 
 
 async def fill_fast(workspace: Path, messages: int, *, compaction: bool) -> int:
-    """A long history by the pen alone, in the shape of the workload; the number of its turns."""
-    tree, logged, number, kept = tree_in(workspace), 0, 0, 0
+    """A long history by the pen alone, in the shape of the workload; the number of its turns.
+
+    With compaction it ends where the model sees a summary and ten turns, the same ones as at every other size.
+    """
+    tree, kept = tree_in(workspace), 0
+    turns = (messages * 3 + 7) // 8
+    if compaction:
+        turns = max(1, round(turns / ALIKE)) * ALIKE
     async with tree.writing():
-        while logged < messages:
-            logged += write_turn(tree, number)
-            number, kept = number + 1, kept + 1
+        for number in range(turns):
+            write_turn(tree, number)
+            kept += 1
             if compaction and kept == 15:
-                turns = tree.view().turns
-                tree.append_compaction("summary " * 100, turns[0].id, turns[-6].id, "instant", 20_000)
+                seen = tree.view().turns
+                tree.append_compaction("summary " * 100, seen[0].id, seen[-6].id, "instant", 20_000)
                 kept = 5
-            if number % 20 == 0:
+            if number % 20 == 19:
                 await tree.commit(sync=False)
-    return number
+    return turns
 
 
-def write_turn(tree: SessionTree, number: int) -> int:
-    """The lines of one turn; how many messages they hold."""
-    count = 2
-    tree.add_message(message(f"u{number}", "user", prompt_of(number)), via="user")
+def write_turn(tree: SessionTree, number: int) -> None:
+    """The lines of one turn; its ids are as long as those of any other."""
+    name = f"{number:06}"
+    tree.add_message(message(f"u{name}", "user", prompt_of(number)), via="user")
     if number % 3 == 0:
-        call = {"type": "toolUse", "id": f"call{number}", "name": "look_up", "input": {"place": "somewhere"}}
-        answer(tree, f"c{number}", [call])
+        call = {"type": "toolUse", "id": f"call{name}", "name": "look_up", "input": {"place": "somewhere"}}
+        answer(tree, f"c{name}", [call])
         text = [{"type": "text", "text": "result " * 571}]
-        result = {"type": "toolResult", "id": f"call{number}", "name": "look_up", "content": text, "isError": False}
-        tree.add_message({"id": f"r{number}", "role": "tool", "content": [result]}, via="tool")
-        count += 2
-    answer(tree, f"a{number}", [{"type": "text", "text": "answer " * 171}])
-    return count
+        result = {"type": "toolResult", "id": f"call{name}", "name": "look_up", "content": text, "isError": False}
+        tree.add_message({"id": f"r{name}", "role": "tool", "content": [result]}, via="tool")
+    answer(tree, f"a{name}", [{"type": "text", "text": "answer " * 171}])
 
 
 def message(message_id: str, role: str, text: str) -> MessageDict:
@@ -108,6 +115,24 @@ async def resume(folder: Path, messages: int, *, compaction: bool, rounds: int) 
         "floorMs": spread(floor),
         "ofAllowed": spread(ratios),
     }
+
+
+async def flat(folder: Path, sizes: list[int], rounds: int) -> list[dict[str, Any]]:
+    """Loading compacted conversations of every size in turns, each against the one of 1,000 messages."""
+    taken: dict[int, list[float]] = {size: [] for size in sizes}
+    for _ in range(rounds):
+        for size in sizes:
+            taken[size].append(await timed(tree_in(folder / f"{size}-True").load))
+    base = taken.get(1000)
+    return [
+        {
+            "messages": size,
+            "visibleKB": tree_in(folder / f"{size}-True").files.context.stat().st_size / 1000,
+            "resumeMs": spread(times),
+            "toThousand": spread([one / other for one, other in zip(times, base or times, strict=True)]),
+        }
+        for size, times in taken.items()
+    ]
 
 
 def parse_lines(path: Path) -> int:
@@ -209,6 +234,11 @@ def tables(results: dict[str, Any]) -> str:
         f"| {shown(r['ofAllowed'])} |"
         for r in results["resume"]
     ]
+    lines += ["", "| compacted, at | visible KB | resume ms | to 1,000 messages |", "|---|---|---|---|"]
+    lines += [
+        f"| {r['messages']:,} | {r['visibleKB']:.1f} | {r['resumeMs']['median']:.2f} | {shown(r['toThousand'])} |"
+        for r in results["flat"]
+    ]
     lines += ["", "| verify | ledger MB | MB/s | sha256 + orjson MB/s | ratio |", "|---|---|---|---|---|"]
     lines += [
         f"| {r['messages']:,} | {r['ledgerMB']:.1f} | {r['verifyMBs']['median']:.0f} | {r['floorMBs']['median']:.0f} "
@@ -236,6 +266,7 @@ async def measure(folder: Path, sizes: list[int], rounds: int) -> dict[str, Any]
             *[await resume(folder, size, compaction=True, rounds=rounds) for size in sizes],
             *[await resume(folder, size, compaction=False, rounds=rounds) for size in whole],
         ],
+        "flat": await flat(folder, sizes, rounds),
         "verify": [await verify(folder, size, max(3, rounds // 10)) for size in sizes if size >= 1000],
         "stall": await stall(folder),
     }

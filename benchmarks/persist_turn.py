@@ -49,7 +49,7 @@ PARTS: dict[str, tuple[tuple[Any, str], ...]] = {
     "read track 1": ((session_call, "restore"),),
     "build lines": tuple(
         (SessionTree, name)
-        for name in ("add_message", "add", "bind", "begin_request", "end_request", "append_compaction")
+        for name in ("add_message", "add", "add_card", "bind", "begin_request", "end_request", "append_compaction")
     ),
     "commit": ((SessionTree, "commit"),),
     "snapshot": ((SnapshotWriter, "save"), (SnapshotWriter, "save_with_commit")),
@@ -98,30 +98,34 @@ class Stopwatch:
 
     def _timed(self, part: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def stand_in(*arguments: Any, **options: Any) -> Any:
-            with self._measure(part):
+            self._enter(part)
+            try:
                 return function(*arguments, **options)
+            finally:
+                self._leave()
 
         return stand_in
 
     def _timed_async(self, part: str, function: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         async def stand_in(*arguments: Any, **options: Any) -> Any:
-            with self._measure(part):
+            self._enter(part)
+            try:
                 return await function(*arguments, **options)
+            finally:
+                self._leave()
 
         return stand_in
 
-    @contextmanager
-    def _measure(self, part: str) -> Iterator[None]:
+    def _enter(self, part: str) -> None:
         # What runs at the same time counts once, from the first beginning to the last end.
-        if self._depth == 0:
-            self._outer, self._start = part, time.perf_counter()
         self._depth += 1
-        try:
-            yield
-        finally:
-            self._depth -= 1
-            if self._depth == 0:
-                self.turn.parts[self._outer] += (time.perf_counter() - self._start) * 1e3
+        if self._depth == 1:
+            self._outer, self._start = part, time.perf_counter()
+
+    def _leave(self) -> None:
+        self._depth -= 1
+        if self._depth == 0:
+            self.turn.parts[self._outer] += (time.perf_counter() - self._start) * 1e3
 
     def _noted(self, write: Callable[..., None]) -> Callable[..., None]:
         def stand_in(ledger: Ledger, lines: list[bytes], sync: bool) -> None:

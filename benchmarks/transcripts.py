@@ -2,17 +2,21 @@
 
     python benchmarks/transcripts.py [--large] [--folder DIR] [--json FILE] [SESSION ...]
 
-The floor is `orjson.loads` of every line of the same file, in the same run. `--large` adds a file of
-1 GB: it needs that much disk below `--folder`. Each row that tells of memory ran in a process of its own.
-Sessions that are named are read, too; of those only lines of JSON can be compared.
+The floor is `orjson.loads` of every line of the same file, in the same run. `--large` adds a file and
+a database of 1 GB each: they need that much disk below `--folder`. Each row that tells of memory ran
+in a process of its own. Sessions that are named are read, too; of those only lines of JSON can be
+compared. A short one is written several times, under ids of its own each time, until it has 1 MB:
+else the opening of the file would be most of what is measured.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import json
 import random
+import sqlite3
 import statistics
 import subprocess
 import sys
@@ -28,6 +32,10 @@ from harness.transcripts import in_worker, page, read, summary
 
 MEGABYTE = 1_000_000
 ROUNDS = 7
+IDS = {
+    *("id", "uuid", "parentId", "parentUuid", "messageId"),
+    *("call_id", "callID", "toolCallId", "tool_call_id", "tool_use_id"),
+}
 WORDS = [
     "the",
     "file",
@@ -110,6 +118,32 @@ def generate(path: Path, size: int) -> None:
             written += len(part)
 
 
+def repeated(path: Path, folder: Path) -> Path:
+    """A session again and again, until it has 1 MB; the file itself where it has that."""
+    if path.stat().st_size >= MEGABYTE * 0.7:
+        return path
+    records = [
+        orjson.loads(raw) for raw in path.read_bytes().splitlines() if raw.startswith(b"{") and raw.endswith(b"}")
+    ]
+    longer = folder / path.name
+    with longer.open("wb") as file:
+        for number in range(MEGABYTE // path.stat().st_size + 1):
+            file.write(b"".join(orjson.dumps(with_ids(record, f"-{number}")) + b"\n" for record in records))
+    return longer
+
+
+def with_ids(value: Any, mark: str) -> Any:
+    """A record with a mark at the end of each of its ids."""
+    if isinstance(value, list):
+        return [with_ids(member, mark) for member in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: member + mark if name in IDS and isinstance(member, str) else with_ids(member, mark)
+        for name, member in value.items()
+    }
+
+
 def milliseconds(work: Callable[[], object], rounds: int = ROUNDS) -> float:
     """The median of a few runs."""
     found = []
@@ -135,18 +169,38 @@ def floor(path: Path) -> None:
 
 
 def parse(path: Path) -> dict[str, float]:
-    """A full parse against the floor, in milliseconds; `cpu_` tells of the processor's time."""
-    read(path)
-    parsed = [(spent(lambda: floor(path)), spent(lambda: read(path))) for _ in range(ROUNDS)]
+    """A full parse against the floor, in milliseconds; `cpu_` tells of the processor's time.
+
+    Without the garbage collector, as in the worker process that reads for a service; `collected_ratio` is with it.
+    `capped_ratio` is for 20 000 characters of each block: pictures are counted and not decoded.
+    `quiet_ratio` compares the fastest round of each: what is left when other programs do not get in the way.
+    """
+    lines_of = read(path).stats()["lines"]
+    rounds = max(ROUNDS, min(60, int(30 * MEGABYTE / path.stat().st_size)))
+    gc.collect()
+    gc.disable()
+    parsed = [(spent(lambda: floor(path)), spent(lambda: read(path))) for _ in range(rounds)]
+    capped = [(spent(lambda: floor(path)), spent(lambda: read(path, cap=20_000))) for _ in range(rounds)]
+    gc.enable()
+    collected = [(spent(lambda: floor(path)), spent(lambda: read(path))) for _ in range(rounds)]
     return {
         "MB": path.stat().st_size / MEGABYTE,
+        "lines": lines_of,
         "floor_ms": statistics.median(one for (one, _), _ in parsed),
         "full_ms": statistics.median(other for _, (other, _) in parsed),
         "ratio": statistics.median(other / one for (one, _), (other, _) in parsed),
         "cpu_floor_ms": statistics.median(one for (_, one), _ in parsed),
         "cpu_full_ms": statistics.median(other for _, (_, other) in parsed),
-        "cpu_ratio": statistics.median(other / one for (_, one), (_, other) in parsed),
+        "cpu_ratio": cpu_ratio(parsed),
+        "quiet_ratio": min(other for _, (_, other) in parsed) / min(one for (_, one), _ in parsed),
+        "capped_ratio": cpu_ratio(capped),
+        "collected_ratio": cpu_ratio(collected),
     }
+
+
+def cpu_ratio(rounds: list[tuple[tuple[float, float], tuple[float, float]]]) -> float:
+    """The median of what the second took of the processor, for one of the first in the same round."""
+    return statistics.median(other / one for (_, one), (_, other) in rounds)
 
 
 def measure(path: Path) -> dict[str, float]:
@@ -203,35 +257,71 @@ def peak_memory() -> float:
     return float("nan")
 
 
-async def stalls(path: Path) -> dict[str, float]:
-    """The longest time the event loop was held up, in milliseconds, while a file was read in a worker.
+async def stalls(path: Path) -> dict[str, dict[str, float]]:
+    """How long the event loop was held up at most, in milliseconds, while a file was read in a worker.
 
-    `idle_stall_ms` is that of the same loop with nothing to do, for as long: what the machine does by itself.
-    `loop_cpu_ms` is the most that the loop's thread worked between two of its turns while the file was read.
+    For a summary, for a page as large as there is, and for the whole session with all its turns; and for a loop
+    with nothing to do: what the machine does by itself. See `longest_stall`.
     """
-    await in_worker(page, path)  # the worker's start is not the reading
-    begun = time.perf_counter()
-    longest, worked = await longest_stall(in_worker(summary, path))
-    idle, _ = await longest_stall(asyncio.sleep(time.perf_counter() - begun))
-    return {"longest_stall_ms": longest, "idle_stall_ms": idle, "loop_cpu_ms": worked}
+    work: dict[str, Callable[[], Awaitable[object]]] = {
+        "summary": lambda: in_worker(summary, path),
+        "page of 8 MB": lambda: in_worker(page, path, window=8 * 1024 * 1024),
+        "all turns": lambda: in_worker(read, path, cap=20_000),
+        "nothing": lambda: asyncio.sleep(0.3),
+    }
+    await in_worker(len, "the worker's start is not the reading")
+    return {f"event loop, {name}": await longest_stall(begin()) for name, begin in work.items()}
 
 
-async def longest_stall(work: Awaitable[object]) -> tuple[float, float]:
-    """How long the loop was held up at most during a piece of work, and the most that its own thread did meanwhile."""
-    longest = worked = 0.0
+async def longest_stall(work: Awaitable[object]) -> dict[str, float]:
+    """What stood between two turns of the loop at most, during a piece of work.
+
+    `stall_ms` is by the clock, and on a busy machine tells of the others; `process_ms` is what all threads of this
+    process worked in between, which is as long as they can have kept the loop waiting; `loop_ms` the loop's own.
+    """
+    found = {"stall_ms": 0.0, "process_ms": 0.0, "loop_ms": 0.0}
 
     async def tick() -> None:
-        nonlocal longest, worked
         while True:
-            begun, used = time.perf_counter(), time.thread_time()
+            begun, used, own = time.perf_counter(), time.process_time(), time.thread_time()
             await asyncio.sleep(0.001)
-            longest = max(longest, (time.perf_counter() - begun) * 1000 - 1)
-            worked = max(worked, (time.thread_time() - used) * 1000)
+            found["stall_ms"] = max(found["stall_ms"], (time.perf_counter() - begun) * 1000 - 1)
+            found["process_ms"] = max(found["process_ms"], (time.process_time() - used) * 1000)
+            found["loop_ms"] = max(found["loop_ms"], (time.thread_time() - own) * 1000)
 
     ticking = asyncio.create_task(tick())
     await work
     ticking.cancel()
-    return longest, worked
+    return found
+
+
+def generate_database(path: Path, size: int) -> None:
+    """A database of opencode's shape with one session of about `size` bytes: prompts, calls and results of 5 KB."""
+    connection = sqlite3.connect(path)
+    connection.executescript(
+        "pragma journal_mode = off; pragma synchronous = off;"
+        "create table session(id text primary key, title text, directory text, time_created int, time_updated int);"
+        "create table message(id text primary key, session_id text, time_created int, data text);"
+        "create table part(id text primary key, message_id text, session_id text, data text);"
+        "create index by_session on message(session_id, time_created, id);"
+        "create index by_message on part(message_id, id);"
+        "insert into session values('s', 'Large', '/srv', 1770000000000, 1770000000001);"
+    )
+    output = " ".join(WORDS * 60)
+    for number in range(size // 5_400):
+        key, role = f"msg_{number:08}", "assistant" if number % 2 else "user"
+        info = {"role": role, "time": {"created": 1_770_000_000_000 + number}, "modelID": "m", "providerID": "p"}
+        call = {
+            "type": "tool",
+            "tool": "bash",
+            "callID": f"c{number}",
+            "state": {"status": "completed", "output": output},
+        }
+        part = call if number % 2 else {"type": "text", "text": output}
+        connection.execute("insert into message values(?, 's', ?, ?)", (key, number, json.dumps(info)))
+        connection.execute("insert into part values(?, ?, 's', ?)", (f"prt_{number:08}", key, json.dumps(part)))
+    connection.commit()
+    connection.close()
 
 
 def main() -> None:
@@ -248,7 +338,8 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory(dir=chosen.folder) as folder:
         found = figures(Path(folder), large=chosen.large)
-    found |= {path.name: parse(path) for path in chosen.sessions}
+        for path in chosen.sessions:
+            found[path.name] = parse(repeated(path, Path(folder)))
     for name, row in found.items():
         print(name, {key: round(value, 2) for key, value in row.items()})
     if chosen.json:
@@ -264,13 +355,17 @@ def figures(folder: Path, *, large: bool) -> dict[str, dict[str, float]]:
         "10 MB, first window, new process": apart(small, "first"),
         "10 MB, full, new process": apart(small, "full"),
         "the library alone, new process": apart(small, "nothing"),
-        "event loop": asyncio.run(stalls(small)),
+        **asyncio.run(stalls(small)),
     }
     if large:
         big = folder / "big.jsonl"
         generate(big, 1000 * MEGABYTE)
         found["1 GB"] = windows_only(big)
         found["1 GB, first window, new process"] = apart(big, "first")
+        rows = folder / "opencode.db"
+        generate_database(rows, 1000 * MEGABYTE)
+        found["database of 1 GB"] = windows_only(rows)
+        found["database of 1 GB, first window, new process"] = apart(rows, "first")
         found["1 GB to 10 MB"] = {"first_window": found["1 GB"]["first_ms"] / found["10 MB"]["first_ms"]}
     return found
 

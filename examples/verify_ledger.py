@@ -34,6 +34,8 @@ def problems(ledger: Path) -> Iterator[str]:
             yield f"line {number} was written as line {entry.get('seq')}"
         if entry and number > 1 and entry.get("prevHash") != sha256(before):
             yield f"line {number - 1} is not the one that line {number} was written behind"
+        if entry.get("type") == "event" and entry.get("kind") == "damage":
+            yield f"line {number} notes damage that was found before it: {json.dumps(entry['data'])}"
         for name in re.findall(rb'"(?:media|stored)":\{"sha256":"([0-9a-f]{64})"', line if entry else b""):
             file = ledger.parent / "files" / name[:2].decode() / name.decode()
             if not file.is_file() or sha256(file.read_bytes()) != name.decode():

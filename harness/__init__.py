@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from harness.agent import Call, HarnessAgent, StreamEvent
     from harness.context import CallScope, RuntimeContext, current_scope
-    from harness.hooks import CompactionConfig, ToolResultEvictionConfig, TruncateArgsConfig
+    from harness.hooks import CompactionConfig, ToolResultEvictionConfig, TruncateArgsConfig, WorkingSet
     from harness.memory import MaintenanceConfig
     from harness.messages import Media, MediaBlock, Msg, TextBlock, ThinkingBlock, ToolResult, ToolUse, Usage
     from harness.tools import Toolkit, tool
@@ -36,6 +36,7 @@ __all__ = [
     "Toolkit",
     "TruncateArgsConfig",
     "Usage",
+    "WorkingSet",
     "__version__",
     "current_scope",
     "tool",
@@ -44,7 +45,7 @@ __all__ = [
 _HOMES = {
     "harness.agent": ("Call", "HarnessAgent", "StreamEvent"),
     "harness.context": ("CallScope", "RuntimeContext", "current_scope"),
-    "harness.hooks": ("CompactionConfig", "ToolResultEvictionConfig", "TruncateArgsConfig"),
+    "harness.hooks": ("CompactionConfig", "ToolResultEvictionConfig", "TruncateArgsConfig", "WorkingSet"),
     "harness.memory": ("MaintenanceConfig",),
     "harness.messages": (
         "Media", "MediaBlock", "Msg", "TextBlock", "ThinkingBlock", "ToolResult", "ToolUse", "Usage",

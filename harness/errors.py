@@ -179,6 +179,8 @@ class ModelError(HarnessError):
     """A model request failed. `retryable` says whether the same request may succeed later."""
 
     retryable = False
+    usage: Any = None
+    """The `Usage` that the provider counts all the same, where it said so; a model sets it on the error it raises."""
 
     def __init__(self, message: str, *, provider: str = "", model: str = "", retry_after: float | None = None) -> None:
         super().__init__(message)

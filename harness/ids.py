@@ -61,8 +61,15 @@ def new_session_id() -> str:
 
 def timestamp(when: datetime | None = None) -> str:
     """RFC 3339 in UTC with six decimals and `Z`."""
-    moment = when.astimezone(UTC) if when else datetime.now(UTC)
-    return f"{moment.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
+    if when is not None:
+        return f"{when.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
+    seconds, nanoseconds = divmod(time.time_ns(), 1_000_000_000)
+    return f"{_second(seconds)}.{nanoseconds // 1000:06d}Z"
+
+
+@lru_cache(maxsize=4)  # every line that is written asks for the time
+def _second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat()
 
 
 def check_id(kind: str, value: object) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -51,12 +52,18 @@ class _Value(BaseModel):
     def to_dict(self) -> dict[str, Any]:
         """The stored form: camelCase keys in declared order, unknown fields behind them, absent for None."""
         result: dict[str, Any] = {}
-        for name, field in type(self).model_fields.items():
+        for name, key in _stored_names(type(self)):
             value = getattr(self, name)
-            if value is not None and not field.exclude:
-                result[field.alias or name] = _stored(value)
+            if value is not None:
+                result[key] = _stored(value)
         result.update(self.model_extra or {})
         return result
+
+
+@cache
+def _stored_names(kind: type[_Value]) -> tuple[tuple[str, str], ...]:
+    """The names of a class's stored fields, and their keys."""
+    return tuple((name, field.alias or name) for name, field in kind.model_fields.items() if not field.exclude)
 
 
 def _stored(value: Any) -> Any:

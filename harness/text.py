@@ -16,23 +16,42 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from datetime import date, datetime, time
 from decimal import Decimal
 from enum import Enum
+from functools import lru_cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
 import orjson
 
-__all__ = ["MAX_DEPTH", "Cleaned", "clean", "clean_text", "dumps", "loads", "read_json", "visible"]
+__all__ = [
+    "MAX_DEPTH",
+    "Cleaned",
+    "clean",
+    "clean_text",
+    "dumps",
+    "is_clean",
+    "loads",
+    "read_json",
+    "visible",
+    "without_tags",
+]
 
 MAX_DEPTH = 128
 _MAX_NODES = 2_000_000
 _MAX_DEEP_TEXT = 100_000
 _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
+_PLAIN = (dict, list)
+# Without it these would be written without a word, and read as something else.
+_STRICT = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
 # A run of digits that may not survive a reader which holds integers in 64 bits or floats.
 _LONG_DIGITS = re.compile(rb"[0-9]{19}")
 _COLOUR = re.compile("\x1b\\[[0-9;]{0,40}m")
 # Everything with which text could move a cursor, type for its reader or turn its own direction round:
 # C0 without tab and newline, DEL, C1, and the bidirectional controls.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+# Characters that look like "<", and those that cannot be seen.
+_OPENING = "<\uff1c\ufe64\u2039\u3008\u276e"
+_UNSEEN = "\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u206a-\u206f\ufe00-\ufe0f\ufeff"
+_SLASHES = "/\uff0f\u2044\u2215"
 
 
 class Cleaned(NamedTuple):
@@ -52,6 +71,19 @@ def clean(value: Any) -> Cleaned:
     walk = _Walk()
     cleaned = walk.value(value, 0)
     return Cleaned(cleaned, tuple(sorted(walk.marks)))
+
+
+def is_clean(value: Any) -> bool:
+    """Whether `clean` would find nothing to change, told fast; False where it takes `clean` to tell.
+
+    Values of enumerations and UUIDs, which JSON has one obvious form for, pass too.
+    """
+    try:
+        raw = orjson.dumps(value, option=_STRICT)
+    except TypeError:
+        return False
+    # Numbers that JSON cannot hold are written as null, and orjson goes deeper than we do.
+    return b"null" not in raw and raw.count(b"{") + raw.count(b"[") <= MAX_DEPTH
 
 
 def clean_text(text: str) -> str:
@@ -100,6 +132,24 @@ def visible(text: str) -> str:
     return _CONTROLS.sub(_picture, _COLOUR.sub("", text).replace("\r\n", "\n"))
 
 
+def without_tags(text: str, names: Set[str]) -> str:
+    """`text` in which nothing can be read as one of these tags: their opening bracket becomes `&lt;`.
+
+    Also where a tag is disguised by capitals, spaces, invisible or look-alike characters. Names are
+    of small letters, digits and `_`.
+    """
+    return _tags(frozenset(names)).sub("&lt;", text)
+
+
+@lru_cache(maxsize=64)
+def _tags(names: frozenset[str]) -> re.Pattern[str]:
+    """Matches a bracket that begins one of the tags, however it is written."""
+    unseen = f"[{_UNSEEN}]*"
+    either = "|".join(unseen.join(map(re.escape, name)) for name in sorted(names))
+    before = rf"[\s{_SLASHES}{_UNSEEN}]*"
+    return re.compile(rf"[{_OPENING}](?={before}(?:{either}){unseen}(?![a-z0-9_]))", re.IGNORECASE)
+
+
 def _picture(found: re.Match[str]) -> str:
     code = ord(found[0])
     return chr(0x2400 + code) if code < 0x20 else f"⟨U+{code:04X}⟩"
@@ -114,6 +164,12 @@ class _Walk:
         self._nodes = 0
 
     def value(self, item: Any, depth: int) -> Any:
+        # Nearly everything is one of these three, and everything stored comes through here.
+        kind = type(item)
+        if kind is str and item.isascii():
+            return item
+        if kind in _PLAIN:
+            return self._container(item, depth)
         if isinstance(item, str):
             return self.text(item)
         if item is None or item is True or item is False:
@@ -146,8 +202,8 @@ class _Walk:
         return "NaN" if math.isnan(item) else ("Infinity" if item > 0 else "-Infinity")
 
     def _container(self, item: Any, depth: int) -> Any:
-        plain = self._plain(item)
-        if not isinstance(plain, Mapping | list | tuple):
+        plain = item if type(item) in _PLAIN else self._plain(item)
+        if type(plain) not in _PLAIN and not isinstance(plain, Mapping | list | tuple):
             return self.value(plain, depth)
         self._nodes += 1 + len(plain)
         if id(item) in self._path:
@@ -166,7 +222,7 @@ class _Walk:
             self._path.discard(id(item))
 
     def _members(self, plain: Mapping[Any, Any] | Sequence[Any], depth: int) -> Any:
-        if not isinstance(plain, Mapping):
+        if type(plain) is list or not isinstance(plain, Mapping):
             return [self.value(member, depth) for member in plain]
         result: dict[str, Any] = {}
         for key, member in plain.items():
@@ -174,7 +230,7 @@ class _Walk:
         return result
 
     def _key(self, key: Any, taken: Mapping[str, Any]) -> str:
-        name = self.text(key if isinstance(key, str) else str(key))
+        name = key if type(key) is str and key.isascii() else self.text(key if isinstance(key, str) else str(key))
         while name in taken:  # two keys that became equal must not cost a value
             name += "'"
         return name

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from harness.agent.overflow import make_room
+from harness.agent.choosing import choose
+from harness.agent.overflow import make_room, refused_again
 from harness.agent.requesting import Attempt, Outcome, Requester, RequestLimits, status_of
 from harness.agent.turnstate import TurnState
 from harness.errors import ContextOverflow, ModelError
@@ -51,6 +52,7 @@ class _Plan:
 async def reason(state: TurnState, step: int) -> Msg:
     """Ask the model once, and commit its answer. Raises `ModelError` when no model gives one."""
     state.journal_steering()
+    await choose(state, state.models[0], state.system, _tools(state))
     event = await state.ask(
         PreReasoning(
             scope=state.scope,
@@ -73,6 +75,7 @@ async def reason(state: TurnState, step: int) -> Msg:
 
 async def summarise(state: TurnState, step: int) -> Msg:
     """The closing request at the step limit: no tools, one instruction; its answer is the reply."""
+    await choose(state, state.models[0], state.system, _tools(state))
     event = await state.ask(
         PreSummary(
             scope=state.scope,
@@ -102,6 +105,7 @@ async def _asked(state: TurnState, plan: _Plan, outcome: Outcome, event: A) -> A
         made = {"provider": outcome.model.provider, "model": outcome.model.name}
         return done if done.message.provider else done.change(message=done.message.with_changes(**made))
     except BaseException as error:
+        outcome.attempts[-1].usage = outcome.message.usage  # it was given, and refused
         await _Logged(state, plan).failed(error, outcome.attempts)
         raise
 
@@ -163,9 +167,13 @@ class _Logged:
     def __init__(self, state: TurnState, plan: _Plan) -> None:
         self._state = state
         self._plan = plan
+        self._model: Model | None = None
+        self._shrunk: Model | None = None
 
     async def begin(self, model: Model, ordinal: int) -> Sequence[Msg]:
         state, plan = self._state, self._plan
+        self._model = model
+        tokens = await choose(state, model, plan.system, plan.tools)
         messages = state.journal.messages_for(model.provider, model.name)
         state.request_id = state.journal.begin_request(
             purpose="execute",
@@ -177,6 +185,7 @@ class _Logged:
             model=model.name,
             turn=state.turn_id,
             messages=messages,
+            tokens=tokens,
         )
         self._note_prefix()
         await state.journal.commit(sync=False)
@@ -210,9 +219,12 @@ class _Logged:
         await self._state.notice("fallback", details)
 
     async def overflow(self, model: Model, error: ContextOverflow) -> bool:
+        self._shrunk = model
         return await make_room(self._state, self._plan.system, self._plan.tools, model, error)
 
     async def failed(self, error: BaseException, attempts: Sequence[Attempt]) -> None:
+        if isinstance(error, ContextOverflow) and self._model and self._shrunk is self._model:
+            await refused_again(self._state, self._plan.system, self._plan.tools, self._model, error)
         text = attempts[-1].text
         if text:
             partial = Msg.assistant(text).cleaned()

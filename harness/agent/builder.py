@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
 from harness.agent.built_in import BuiltIn, Part, check_parts
-from harness.agent.checks import callable_with, json_object, kind_of, positive, positive_or_none, text, whole
+from harness.agent.checks import callable_with, json_object, key_bytes, kind_of, positive, positive_or_none, text, whole
 from harness.agent.config import AgentConfig, DiskFailure, Durability, StateFactory
 from harness.agent.own_models import OwnModels
 from harness.errors import ConfigError
@@ -20,6 +20,7 @@ from harness.hooks import (
     Hook,
     HookChain,
     ToolResultEvictionConfig,
+    WorkingSet,
     as_hook,
 )
 from harness.ids import check_id
@@ -64,6 +65,7 @@ class _Draft:
     durability: Durability = "commit"
     on_disk_failure: DiskFailure = "fail"
     redact: Redactor | None = None
+    anchor_key: bytes | None = None
     gate_timeout: float = 30.0
     without: set[str] = field(default_factory=set)
 
@@ -167,6 +169,14 @@ class AgentBuilder(Generic[A]):
             redact=callable_with("redact", redactor, 1, "True, False, or a function from a dict to a dict")
         )
 
+    def anchor_key(self, key: str | bytes) -> Self:
+        """A secret of at least 16 bytes that signs the anchors: a ledger written anew, end and all, then shows.
+
+        Off unless asked for. Sessions from before are reported until their next call, which notes it. Keep the key
+        where who can write the workspace cannot read it; docs/sessions.md says what it proves. Raises `ConfigError`.
+        """
+        return self._set(anchor_key=key_bytes("anchor_key", key))
+
     def on_disk_failure(self, value: DiskFailure) -> Self:
         """When a turn cannot be stored: `fail` ends the call (default), `continue` answers with a warning.
 
@@ -220,6 +230,13 @@ class AgentBuilder(Generic[A]):
         """Compact long conversations by themselves. Off unless asked for; an overflow is met in any case."""
         return self._built_in(compaction=_settings("compaction", config, CompactionConfig))
 
+    def working_set(self, config: WorkingSet | None = None) -> Self:
+        """Choose what each request shows of closed turns: in full, as a line each, or behind a summary.
+
+        None is hidden for good. Instead of `compaction`, not beside it.
+        """
+        return self._built_in(working_set=_settings("working_set", config, WorkingSet))
+
     def tool_result_eviction(self, config: ToolResultEvictionConfig | None = None) -> Self:
         """How large a tool's result may be before its middle is left out. On by default: 80 000 characters."""
         return self._built_in(eviction=_settings("tool_result_eviction", config, ToolResultEvictionConfig))
@@ -249,7 +266,7 @@ class AgentBuilder(Generic[A]):
         """Leave out built-in parts.
 
         There are compaction, file_tools, memory_flush, memory_maintenance, memory_tools,
-        session_persistence, session_tools, tool_result_eviction, trace, workspace_context. A hook of
+        session_persistence, session_tools, tool_result_eviction, trace, working_set, workspace_context. A hook of
         your own that is made from the class of a built-in one takes its place.
         """
         check_parts(parts)
@@ -265,8 +282,12 @@ class AgentBuilder(Generic[A]):
         workspace = Path(draft.workspace).absolute()
         filesystem = draft.filesystem or LocalFilesystem(workspace)
         models = OwnModels()
-        hooks = HookChain([*draft.built_in.hooks(filesystem, draft.without, draft.hooks), *draft.hooks])
-        toolkit = self._all_tools(hooks)
+        for config in (draft.built_in.compaction, draft.built_in.working_set):
+            if config is not None and config.model is not None:
+                models.resolve(config.model)
+        toolkit, own_tools = self._all_tools(draft.hooks)
+        built_in = draft.built_in.hooks(filesystem, draft.without, draft.hooks, own_tools)
+        hooks = HookChain([*built_in, *draft.hooks])
         return self._make(
             AgentConfig(
                 name=draft.name,
@@ -293,9 +314,11 @@ class AgentBuilder(Generic[A]):
                 durability=draft.durability,
                 on_disk_failure=draft.on_disk_failure,
                 redact=draft.redact,
+                anchor_key=draft.anchor_key,
                 gate_timeout=draft.gate_timeout,
                 compaction=draft.built_in.compaction or CompactionConfig(),
-                policy="compaction" if draft.built_in.compaction else "whole",
+                working_set=draft.built_in.chosen(draft.without),
+                policy=draft.built_in.policy(draft.without),
             )
         )
 
@@ -304,15 +327,14 @@ class AgentBuilder(Generic[A]):
             raise ConfigError('the agent has no model; give .model("provider:name"), or "offline" to try things out')
         return self._draft.model
 
-    def _all_tools(self, hooks: HookChain) -> Toolkit:
-        built_in = {"file_tools": FILE_TOOLS, "session_tools": SESSION_TOOLS, "memory_tools": MEMORY_TOOLS}
-        toolkit = Toolkit(*[tools for part, tools in built_in.items() if part not in self._draft.without])
-        toolkit.add(*self._draft.tools)
-        for hook in hooks.hooks:
-            brought = getattr(hook, "tools", None)
-            if callable(brought):
-                toolkit.add(*brought())
-        return toolkit
+    def _all_tools(self, hooks: Iterable[Hook]) -> tuple[Toolkit, frozenset[str]]:
+        """All tools, and the names of the user's own; one that has the name of a built-in takes its place."""
+        brought = [tools() for hook in hooks if callable(tools := getattr(hook, "tools", None))]
+        own = Toolkit(*self._draft.tools, *brought)
+        names = frozenset(tool.name for tool in own)
+        parts = {"file_tools": FILE_TOOLS, "session_tools": SESSION_TOOLS, "memory_tools": MEMORY_TOOLS}
+        built_in = Toolkit(*[tools for part, tools in parts.items() if part not in self._draft.without])
+        return Toolkit([tool for tool in built_in if tool.name not in names], own), names
 
     def _built_in(self, **values: Any) -> Self:
         for key, value in values.items():

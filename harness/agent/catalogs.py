@@ -32,7 +32,7 @@ class Catalogs:
             return catalog
 
     async def aclose(self) -> None:
-        """Write everything that is noted. Raises `PersistenceError` for the first that cannot."""
+        """Write everything that is noted; what cannot be written is logged."""
         with self._lock:
             catalogs = [*self._catalogs.values()]
             self._catalogs.clear()

@@ -10,9 +10,11 @@ from typing import Any, TypeVar
 from harness.errors import ConfigError
 from harness.text import clean
 
-__all__ = ["callable_with", "json_object", "kind_of", "positive", "positive_or_none", "text", "whole"]
+__all__ = ["callable_with", "json_object", "key_bytes", "kind_of", "positive", "positive_or_none", "text", "whole"]
 
 T = TypeVar("T")
+
+_LEAST_KEY = 16
 
 
 def text(what: str, value: str) -> str:
@@ -37,6 +39,16 @@ def json_object(what: str, values: dict[str, Any]) -> dict[str, Any]:
                 f"{what}: {name} is {_shown(value)}, which JSON cannot hold; give text, a number or a list"
             )
     return values
+
+
+def key_bytes(what: str, value: object) -> bytes:
+    """A secret key as bytes. Raises `ConfigError` for one that could be guessed."""
+    key = value.encode() if isinstance(value, str) else value
+    if not isinstance(key, bytes) or len(key) < _LEAST_KEY:
+        raise ConfigError(
+            f"{what} is text or bytes, at least {_LEAST_KEY} of them; make one with secrets.token_hex(32)"
+        )
+    return key
 
 
 def positive(what: str, value: object) -> float:

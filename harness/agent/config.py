@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from harness.agent.own_models import OwnModels
 from harness.filesystem import AbstractFilesystem, NamespaceFactory
-from harness.hooks import CompactionConfig, HookChain
+from harness.hooks import CompactionConfig, HookChain, WorkingSet
 from harness.models.base import Model
 from harness.models.retry import RetryPolicy
 from harness.sessions import Session, StateModule
@@ -55,6 +55,9 @@ class AgentConfig:
     gate_timeout: float
     compaction: CompactionConfig
     """How a conversation is compacted by hand, and by itself where the builder asked for it."""
+    working_set: WorkingSet | None
+    """How each request is given a part of the conversation; None where it shows the whole view."""
     redact: Redactor | None
+    anchor_key: bytes | None = field(repr=False)
     policy: str
     """How history is fitted into the context, in one word; noted with every request."""

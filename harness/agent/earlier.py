@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from harness.agent.binding import Binding
+from harness.agent.checks import text
 from harness.agent.config import AgentConfig
 from harness.agent.gate import process_gate
 from harness.agent.open_session import holding, restore
@@ -19,12 +20,14 @@ from harness.sessions.layout import Owner, SessionFiles
 from harness.sessions.state_modules import StateModules
 from harness.sessions.usage import UsageReport, read_usage
 from harness.state import SessionKey
+from harness.text import clean_text
 
 __all__ = ["branch", "fork", "label", "rename", "usage"]
 
 
 async def branch(config: AgentConfig, binding: Binding, entry_id: str) -> str:
     """The id of the line behind which the session goes on from that turn's end."""
+    text("branch: the entry id", entry_id)
     async with _held(config, binding) as session:
         line = await session.tree.branch(entry_id)
         await session.tree.commit(sync=True)
@@ -37,7 +40,9 @@ async def branch(config: AgentConfig, binding: Binding, entry_id: str) -> str:
 
 async def fork(config: AgentConfig, source: Binding, target: Binding, entry_id: str | None) -> str:
     """The id of the new session. No lock is taken on the old one: what it has written stays as it is."""
-    owner = Owner(source.session_id, config.agent_id, source.namespace)
+    if entry_id is not None:
+        text("fork: the entry id", entry_id)
+    owner = Owner(source.session_id, config.agent_id, source.namespace, config.anchor_key)
     files = SessionFiles.of(source.sessions_folder, source.session_id)
     place = SessionFiles.of(target.sessions_folder, target.session_id)
     async with process_gate().hold(target.place, fork, config.gate_timeout):
@@ -47,6 +52,8 @@ async def fork(config: AgentConfig, source: Binding, target: Binding, entry_id: 
 
 async def label(config: AgentConfig, binding: Binding, entry_id: str, name: str) -> str:
     """The id of the line that names another one."""
+    text("label: the entry id", entry_id)
+    name = clean_text(text("label: the name", name))
     if not name.strip():
         raise ConfigError("a label needs a name that is not blank")
     async with _held(config, binding) as session:
@@ -62,6 +69,7 @@ async def label(config: AgentConfig, binding: Binding, entry_id: str, name: str)
 
 async def rename(config: AgentConfig, binding: Binding, catalog: SessionCatalog, title: str) -> None:
     """Give a session a title, in its ledger and in the list."""
+    title = clean_text(text("rename: the title", title))
     async with _held(config, binding) as session:
         stored = dict(session.tree.redacted({"title": title}))
         session.tree.add("event", {"kind": "title", "data": stored})

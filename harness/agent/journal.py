@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
 from harness.errors import PersistenceError
@@ -14,6 +14,7 @@ from harness.models.replay import for_provider
 from harness.sessions import SessionTree, repairs
 from harness.sessions.built import BuiltMessages
 from harness.sessions.prefix import Prefix, PrefixWatch
+from harness.sessions.selecting import Selected
 from harness.state import State
 
 __all__ = ["Journal"]
@@ -31,12 +32,15 @@ class Journal:
         self._goes_on = goes_on
         self._shown: list[MessageDict] = []
         """What the request begun last shows."""
+        self.choice: Callable[[], tuple[list[Selected], list[MessageDict]]] | None = None
+        """What a request shows where that is not the whole view: how its line says so, and the messages."""
 
     # ---- what the model sees
 
     def messages_for(self, provider: str, model: str) -> tuple[Msg, ...]:
         """The conversation as this model may see it, lines not yet committed included."""
-        return self.built_for(self.tree.view().messages, provider, model)
+        messages = self.choice()[1] if self.choice else self.tree.view().messages
+        return self.built_for(messages, provider, model)
 
     def built_for(self, messages: Sequence[MessageDict], provider: str, model: str) -> tuple[Msg, ...]:
         """These messages as this model may see them; each is built once while it is in use."""
@@ -125,11 +129,13 @@ class Journal:
         model: str,
         turn: str | None,
         messages: Sequence[Msg],
-        select: Sequence[str] | None = None,
+        select: Sequence[Selected] | None = None,
+        tokens: int | None = None,
     ) -> str:
         """Log all that a request is about to show; returns the request's id.
 
-        `select` names what it shows where that is not the whole view; see `SessionTree.select`.
+        `select` names what it shows where that is not the conversation; see `SessionTree.select`.
+        `tokens` is what it was estimated at.
         """
         binding = self.tree.bind(
             [{"name": part.name, "text": part.text} for part in system],
@@ -140,7 +146,11 @@ class Journal:
             turn=turn,
         )
         shown = self._shown = [self._built.stored(message) for message in messages]
-        return self.tree.begin_request(purpose, attempt, binding, shown, turn, self._policy, select=select)
+        if select is None and self.choice:
+            select = self.choice()[0]
+        return self.tree.begin_request(
+            purpose, attempt, binding, shown, turn, self._policy, select=select, tokens=tokens
+        )
 
     def end_request(
         self,
@@ -160,7 +170,9 @@ class Journal:
     def prefix_of(self, watch: PrefixWatch, request_id: str) -> Prefix:
         """How the request just begun begins, and whether that is how the one before it began."""
         turn = self.tree.view().open_turn
-        return watch.look(self.tree.path(), request_id, self._shown, str(turn.messages[0].get("id")) if turn else None)
+        opening = str(turn.messages[0].get("id")) if turn else None
+        selected = self.choice is not None
+        return watch.look(self.tree.path(), request_id, self._shown, opening, selected=selected)
 
     # ---- the rest
 

@@ -15,11 +15,14 @@ from harness.filesystem import disk, pool
 from harness.filesystem.locks import FileLock
 from harness.filesystem.namespaces import write_tenant_file
 from harness.sessions.bundle import Bundle
+from harness.sessions.deleting import finish_removal
 from harness.sessions.exporting import export_session
 from harness.sessions.importing import Unpacked, admit, read_bundle, refuse_existing, unpack
 from harness.sessions.layout import Owner, SessionFiles
 
 __all__ = ["export_bundle", "import_bundle"]
+
+_LOCK_SECONDS = 60.0
 
 
 async def export_bundle(config: AgentConfig, binding: Binding, target: str | os.PathLike[str]) -> Bundle:
@@ -49,7 +52,7 @@ async def import_bundle(
         )
     async with process_gate().hold(binding.place, bundle, config.gate_timeout):
         await pool.run(_prepare, binding, files)
-        unpacked = await pool.run(unpack, path, files, owner, max_bytes)
+        unpacked = await pool.run(lambda: unpack(path, files, owner, max_bytes, take_over=take_over))
         await _admit(unpacked, files, config.gate_timeout)
         forget(config, binding)
     return binding.session_id
@@ -60,7 +63,7 @@ def _absolute(path: str | os.PathLike[str]) -> Path:
 
 
 def _place(config: AgentConfig, binding: Binding) -> tuple[SessionFiles, Owner]:
-    owner = Owner(binding.session_id, config.agent_id, binding.namespace)
+    owner = Owner(binding.session_id, config.agent_id, binding.namespace, config.anchor_key)
     return SessionFiles.of(binding.sessions_folder, binding.session_id), owner
 
 
@@ -68,6 +71,9 @@ def _prepare(binding: Binding, files: SessionFiles) -> None:
     write_tenant_file(binding.tenant_root, binding.namespace)
     refuse_existing(files, binding.session_id)  # asked again once it is locked; this spares the unpacking
     disk.make_folder(files.folder, sync=True)
+    if disk.mark(files.removed):
+        with FileLock(files.lock).hold(_LOCK_SECONDS):
+            finish_removal(files, binding.session_id)
 
 
 async def _admit(unpacked: Unpacked, files: SessionFiles, timeout: float) -> None:

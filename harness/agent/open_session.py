@@ -14,7 +14,7 @@ from harness.filesystem import pool
 from harness.filesystem.namespaces import write_tenant_file
 from harness.hooks.uninterrupted import uninterrupted
 from harness.sessions.cache import OpenSession, SessionCache
-from harness.sessions.reconcile import reconcile
+from harness.sessions.reconcile import AppendMissing, Branch, Ignore, holds, reconcile
 from harness.sessions.snapshot import MEMORY, load_snapshot
 from harness.sessions.state_modules import StateModules
 from harness.sessions.tree import SessionTree
@@ -65,18 +65,21 @@ async def restore(config: AgentConfig, binding: Binding, session: OpenSession, m
     Returns what the caller should know, in sentences.
     """
     tree, store, key = session.tree, binding.ctx.session, binding.ctx.session_key
+    told = tree.unproved()  # with the next line it is noted, and no news any more
+    if tree.damage and (lost := await pool.run(tree.stepped_over)):
+        told.append(lost)
     tree.close_compaction()
-    taken_over = await take_over_java(config, binding, tree)
+    told += await take_over_java(config, binding, tree)
     if store is None or not isinstance(key, SessionKey):
-        return taken_over
+        return told
     try:
-        return [*taken_over, *await _restore_from_both(config, session, modules, store, key)]
+        return [*told, *await _restore_from_both(config, session, modules, store, key)]
     except PersistenceError as error:
         if not _is_guarded(config, store):
             raise
         # In the workspace the ledger has all that the snapshot has: the conversation goes on from it.
         log.warning("session %r goes on from its ledger: %s", binding.session_id, error)
-        return [*taken_over, f"the snapshot could not be read: {error}", *modules.load(tree.states())]
+        return [*told, f"the snapshot could not be read: {error}", *modules.load(tree.states())]
 
 
 async def _restore_from_both(
@@ -86,9 +89,12 @@ async def _restore_from_both(
     if _is_guarded(config, store) and session.snapshots.is_current(store, key, tree):
         known = True
     else:
-        known = session.snapshots.knows(store, key, await store.get(key, MEMORY))
+        position = await store.get(key, MEMORY)
+        # This process wrote it, but the ledger may have been cut or removed since.
+        known = session.snapshots.knows(store, key, position) and holds(tree, position or {})
     if known:
         return modules.load(tree.states())
+    session.snapshots.forget()  # what is there now was written by another process, or is all there is
     warnings = await _reconcile(tree, store, key)
     values = tree.states()
     for name in modules.names:
@@ -103,7 +109,7 @@ def _is_guarded(config: AgentConfig, store: Session) -> bool:
 
 
 def _cache_key(config: AgentConfig, binding: Binding) -> object:
-    return binding.place, binding.namespace, config.agent_id, config.durability, config.redact
+    return binding.place, binding.namespace, config.agent_id, config.durability, config.redact, config.anchor_key
 
 
 def _tree(config: AgentConfig, binding: Binding) -> SessionTree:
@@ -114,6 +120,7 @@ def _tree(config: AgentConfig, binding: Binding) -> SessionTree:
         namespace=binding.namespace,
         durability=config.durability,
         redact=config.redact,
+        anchor_key=config.anchor_key,
     )
 
 
@@ -121,5 +128,11 @@ async def _reconcile(tree: SessionTree, store: Session, key: SessionKey) -> list
     snapshot = await load_snapshot(store, key)
     if snapshot is None:
         return []
-    warning = tree.adopt(reconcile(tree, snapshot.position, snapshot.messages))
+    decision = reconcile(tree, snapshot.position, snapshot.messages)
+    if tree.ledger_id is not None and isinstance(decision, AppendMissing | Branch):
+        # What was gone back from, or summarised, is no news to the ledger, though its view has it no more.
+        decision = reconcile(tree, snapshot.position, snapshot.messages, await tree.message_ids())
+    if isinstance(decision, Ignore):
+        await store.delete(key)  # whoever deleted the session did not come so far, or knew of no such store
+    warning = tree.adopt(decision)
     return [warning] if warning else []

@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
+from harness.agent.choosing import around, compactor_for
 from harness.agent.turnstate import TurnState
 from harness.errors import ContextOverflow
-from harness.hooks import Compactor, Notices, SideModel, SystemPart
-from harness.models.base import Model, ModelRequest, ToolSpec
-from harness.models.tokens import estimate_request
-from harness.sessions.metering import CAPACITY, Capacity, ContextSize, bounded_ratio
+from harness.hooks import Selector, SystemPart
+from harness.models.base import Model, ToolSpec
+from harness.sessions.metering import CAPACITY, Capacity, guessed, learned
 
-__all__ = ["make_room"]
+__all__ = ["make_room", "refused_again"]
 
 log = logging.getLogger("harness.agent")
 
@@ -20,23 +20,19 @@ log = logging.getLogger("harness.agent")
 async def make_room(
     state: TurnState, system: Sequence[SystemPart], tools: Sequence[ToolSpec], model: Model, error: ContextOverflow
 ) -> bool:
-    """Compact because of an overflow; whether the request is smaller now. Needs no configuration.
+    """Compact, or choose less, because of an overflow; whether the request is smaller now. Needs no configuration.
 
     What was asked for stays as it is, and no answer of the refused request counts.
     """
-    compactor = Compactor(
-        tree=state.journal.tree,
-        side=state.scope.get(SideModel),  # type: ignore[type-abstract]  # looked up by its protocol
-        notices=state.scope.get(Notices),  # type: ignore[type-abstract]  # the same
-        config=state.config.compaction,
-        target=model,
-        around=estimate_request(ModelRequest((), "\n\n".join(part.text for part in system), tuple(tools))),
-    )
+    selector = state.scope.find(Selector)
+    if selector is not None:
+        return await selector.overflowed(model, around(system, tools), error)
+    compactor = compactor_for(state, model, around(system, tools))
     size = compactor.size()
     await state.notice("overflow", {**_place(model), "tokens": size.tokens, "error": str(error)[:500]})
-    learned = _learned(error, size)
-    if learned != Capacity():
-        await state.notice(CAPACITY, {**_place(model), **learned.to_dict()})
+    found = learned(error.window, size.tokens / size.ratio, size.ratio)
+    if found != Capacity():
+        await state.notice(CAPACITY, {**_place(model), **found.to_dict()})
     size = compactor.size()
     target = size.tokens * 3 // 4
     limit = min(target, compactor.limit or target)
@@ -46,13 +42,18 @@ async def make_room(
     return done
 
 
-def _learned(error: ContextOverflow, size: ContextSize) -> Capacity:
-    """The window that the error names; and where the request was estimated to fit in it, that estimates are too low."""
-    if error.window is None:
-        return Capacity()
-    estimated = size.tokens / size.ratio
-    needed = bounded_ratio(error.window / max(estimated, 1))
-    return Capacity(error.window, needed if needed > size.ratio else None)
+async def refused_again(
+    state: TurnState, system: Sequence[SystemPart], tools: Sequence[ToolSpec], model: Model, error: ContextOverflow
+) -> None:
+    """Note that the smaller request was refused too: later calls must begin with less."""
+    selector = state.scope.find(Selector)
+    if selector is not None:
+        await selector.refused(model, around(system, tools), error)
+        return
+    size = compactor_for(state, model, around(system, tools)).size()
+    found = learned(error.window, size.tokens / size.ratio, size.ratio)
+    found = found if found != Capacity() else guessed(size.tokens // 2)
+    await state.notice(CAPACITY, {**_place(model), **found.to_dict()})
 
 
 def _place(model: Model) -> dict[str, str]:

@@ -24,7 +24,7 @@ from harness.errors import (
     ModelUnavailable,
 )
 from harness.hooks.uninterrupted import is_being_cancelled
-from harness.messages import Msg
+from harness.messages import Msg, Usage
 from harness.models.base import Chunk, Done, Model, ModelRequest, TextDelta, ThinkingDelta, ToolCallDelta
 from harness.models.retry import RetryPolicy
 
@@ -56,11 +56,15 @@ class Attempt:
     latency_ms: int = 0
     text: str = ""
     """What the stream had given when it ended."""
+    usage: Usage | None = None
+    """What the provider counted for a try that was not the answer, where it said so."""
 
     def settle(self, settlement: str, error: BaseException | None = None) -> None:
         """Note the end of the try."""
         self.settlement = settlement
         self.domain = _domain_of(error) if error else None
+        counted = error.usage if isinstance(error, ModelError) else None
+        self.usage = counted if isinstance(counted, Usage) else None
         self.latency_ms = round((time.monotonic() - self.started) * 1000)
 
     def to_dict(self) -> dict[str, Any]:
@@ -68,7 +72,8 @@ class Attempt:
         result: dict[str, Any] = {"reason": self.reason}
         if self.domain:
             result["domain"] = self.domain
-        return {**result, "settlement": self.settlement, "latencyMs": self.latency_ms}
+        counted = {"usage": self.usage.to_dict()} if self.usage else {}
+        return {**result, "settlement": self.settlement, "latencyMs": self.latency_ms, **counted}
 
 
 class Observer(Protocol):

@@ -26,7 +26,7 @@ from harness.agent.turnstate import TurnState
 from harness.context import CallScope, enter_scope
 from harness.filesystem import AbstractFilesystem
 from harness.filesystem.treefs import TreeFilesystem
-from harness.hooks import Announcer, Background, Notices, Recollector, SideModel
+from harness.hooks import Announcer, Background, Notices, Recollector, Selector, SideModel
 from harness.messages import Msg
 from harness.models.base import Model
 from harness.sessions.cache import OpenSession
@@ -118,7 +118,10 @@ class SessionCall:
         state = TurnState(self._config, call, scope, self._models)
         services[Notices] = services[Announcer] = state
         services[Recollector] = Recollection(self._config, self._binding, self._models, state)
-        services[SideModel] = LoggedSideModel(self._config, journal, self._models, state)
+        services[SideModel] = side = LoggedSideModel(self._config, journal, self._models, state)
+        if self._config.working_set:
+            chosen = Selector(session.tree, session.past, side, state, self._config.working_set)
+            services[Selector], journal.choice = chosen, chosen.shown
         return state
 
     def _files(self, tree: SessionTree) -> AbstractFilesystem:

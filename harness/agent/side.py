@@ -11,6 +11,7 @@ from harness.errors import ModelError
 from harness.hooks import Notices, SystemPart
 from harness.messages import MessageDict, Msg
 from harness.models.base import Chunk, Model, ModelRequest, ToolSpec
+from harness.sessions.turns import blocks_of
 
 __all__ = ["LoggedSideModel"]
 
@@ -50,10 +51,10 @@ class LoggedSideModel:
         request.end("completed", outcome.attempts, answer)
         return answer
 
-    @property
-    def tools(self) -> tuple[ToolSpec, ...]:
-        """Declared, though none is run: providers refuse a history of calls to tools they are not told of."""
-        return self._config.toolkit.specs()
+    def tools(self, messages: Sequence[MessageDict]) -> tuple[ToolSpec, ...]:
+        """Declared, though none is run, where a call is shown: providers refuse calls to tools they are not told of."""
+        calls = any(blocks_of(message, kind) for message in messages for kind in ("toolUse", "toolResult"))
+        return self._config.toolkit.specs() if calls else ()
 
 
 class _SideRequest:
@@ -73,6 +74,7 @@ class _SideRequest:
         self._purpose = purpose
         self._system = system
         self._messages = messages
+        self._tools = side.tools(messages)
         self._select = select
         self._turn = turn
 
@@ -80,7 +82,7 @@ class _SideRequest:
         return ModelRequest(
             messages=tuple(messages),
             system=self._system[0].text,
-            tools=self._side.tools,
+            tools=self._tools,
             options=self._side._config.model_options,
             load_media=self._side._journal.load_media,
         )
@@ -92,7 +94,7 @@ class _SideRequest:
             purpose=self._purpose,
             attempt=ordinal,
             system=self._system,
-            tools=side.tools,
+            tools=self._tools,
             options=side._config.model_options,
             provider=model.provider,
             model=model.name,

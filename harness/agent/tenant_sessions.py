@@ -5,10 +5,10 @@ from __future__ import annotations
 import builtins
 import logging
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from harness.agent import earlier
 from harness.agent.binding import Binding, bind
@@ -21,12 +21,11 @@ from harness.agent.java import java_workspace, take_over_java
 from harness.agent.journal import Journal
 from harness.agent.moving import export_bundle, import_bundle
 from harness.agent.open_session import forget, holding, restore
-from harness.agent.side import LoggedSideModel
+from harness.agent.summing_up import sum_up
 from harness.agent.switching import switch_model
 from harness.context import RuntimeContext
 from harness.errors import FileMissing, SessionNotFound
 from harness.filesystem import pool
-from harness.hooks import CompactionConfig, Compactor
 from harness.ids import new_session_id
 from harness.messages import Msg
 from harness.models.base import Model
@@ -61,9 +60,21 @@ class TenantSessions:
         """All sessions, by id. Reads no conversation."""
         return await self._catalog().list()
 
-    async def history(self, session_id: str, last_n: int = 20) -> builtins.list[Msg]:
-        """The last messages, oldest first, also what was compacted. Raises `SessionNotFound`."""
-        return [Msg.from_dict(message) for message in await self._catalog().history(session_id, last_n)]
+    async def history(self, session_id: str, last_n: int | None = 20) -> builtins.list[Msg]:
+        """The last `last_n` messages, oldest first, also what was compacted; None for all of them.
+
+        Raises `SessionNotFound`, and `ConfigError` for what is no whole number above 0.
+        """
+        wanted = _count_of("history", last_n)
+        return [Msg.from_dict(message) for message in await self._catalog().history(session_id, wanted)]
+
+    async def read(self, session_id: str, last_n: int | None = 20) -> AsyncIterator[Msg]:
+        """The messages of `history` one by one, for conversations that are too large to be held at once.
+
+        As there, the last 20 unless `last_n` says otherwise, None for all. Raises the same, with the first one.
+        """
+        async for message in self._catalog().read(session_id, _count_of("read", last_n)):
+            yield Msg.from_dict(message)
 
     async def search(self, query: str, limit: int = 10, session_id: str | None = None) -> builtins.list[SearchHit]:
         """The messages that match best, in all sessions or in one. Raises `ConfigError` for what is no text."""
@@ -165,7 +176,7 @@ class TenantSessions:
             holding(self._config, binding) as session,
         ):
             await restore(self._config, binding, session, StateModules([]))
-            return await self._compact(session.tree, config)
+            return await sum_up(self._config, session.tree, config)
 
     async def switch_model(self, session_id: str, model: str | Model, *, compact: bool = True) -> bool:
         """Note that a session goes on with another model, which its next calls name; whether it was compacted.
@@ -183,7 +194,7 @@ class TenantSessions:
         ):
             await restore(self._config, binding, session, StateModules([]))
             journal = Journal(session.tree, self._config.policy, BuiltMessages())
-            summed_up = partial(self._compact, session.tree, self._config.compaction)
+            summed_up = partial(sum_up, self._config, session.tree, self._config.compaction)
             return await switch_model(self._config, journal, new, summed_up if compact else None)
 
     async def handoff(self, session_id: str, to: str | None = None, *, model: str | Model | None = None) -> str:
@@ -217,7 +228,8 @@ class TenantSessions:
         """Take a session out of a bundle, whole and checked, or not at all; its id. It can be continued at once.
 
         session_id  the id to give it, instead of its own
-        take_over   make a session of another user, agent or id this one's: in a new ledger that says where it came from
+        take_over   make a session of another user, agent or id this one's, or one that the anchor key did not sign:
+                    in a new ledger that says where it came from
         max_bytes   the most it may unpack to
 
         Raises `SessionExists`, `SessionDamaged` naming what is wrong, `ConfigError` if it is somebody else's and not
@@ -249,22 +261,12 @@ class TenantSessions:
         binding = self._binding(session_id)
         async with process_gate().hold(binding.place, self, self._config.gate_timeout):
             forget(self._config, binding)
-            # Where the files of the Java harness are, a call would take the session over once more.
-            remember = await pool.run(lambda: java_workspace(self._config, binding).is_there)
-            existed = await self._catalog().delete(session_id, timeout=self._config.gate_timeout, remember=remember)
+            existed = await self._catalog().delete(session_id, timeout=self._config.gate_timeout)
             store, key = binding.ctx.session, binding.ctx.session_key
             if store is not None and isinstance(key, SessionKey):
                 existed = await store.exists(key) or existed
                 await store.delete(key)
         return existed
-
-    async def _compact(self, tree: SessionTree, config: CompactionConfig, model: Model | None = None) -> bool:
-        journal = Journal(tree, self._config.policy, BuiltMessages())
-        notices = _LogOnly(journal)
-        models = (model,) if model else (self._config.model, *self._config.fallback_models)
-        side = LoggedSideModel(self._config, journal, models, notices)
-        compactor = Compactor(tree=tree, side=side, notices=notices, config=config, target=models[0])
-        return await compactor.run("manual")
 
     async def _check_there(self, session_id: str) -> None:
         if not await self._catalog().exists(session_id):
@@ -278,7 +280,7 @@ class TenantSessions:
 
     def _place(self, session_id: str) -> tuple[SessionFiles, Owner]:
         binding = self._binding(session_id)
-        owner = Owner(session_id, self._config.agent_id, binding.namespace)
+        owner = Owner(session_id, self._config.agent_id, binding.namespace, self._config.anchor_key)
         return SessionFiles.of(binding.sessions_folder, session_id), owner
 
     def _binding(self, session_id: str) -> Binding:
@@ -289,11 +291,5 @@ class TenantSessions:
         return self._catalogs.of(binding.sessions_folder, binding.namespace)
 
 
-class _LogOnly:
-    """Notices of work that no call follows: they go into the ledger."""
-
-    def __init__(self, journal: Journal) -> None:
-        self._journal = journal
-
-    async def notice(self, kind: str, details: Mapping[str, Any]) -> None:
-        self._journal.event(kind, details)
+def _count_of(what: str, last_n: int | None) -> int:
+    return sys.maxsize if last_n is None else whole(f"{what}: last_n", last_n)

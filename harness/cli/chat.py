@@ -9,7 +9,7 @@ import typer
 
 from harness.cli.guard import command
 from harness.cli.notices import BackgroundNews
-from harness.cli.opening import DEFAULT_AGENT, DEFAULT_WORKSPACE, opened
+from harness.cli.opening import DEFAULT_AGENT, DEFAULT_WORKSPACE, ContextPolicy, opened
 from harness.cli.options import Agent, AsJson, Debug, User, Workspace
 from harness.cli.output import say, say_aside, say_json
 from harness.cli.talk import PIPE, Conversation, converse_lines, converse_terminal
@@ -24,6 +24,9 @@ SessionId = Annotated[str | None, typer.Option("--session", "-s", help="The conv
 Remember = Annotated[
     bool, typer.Option("--remember", help="Keep facts for later conversations: one more request a turn.")
 ]
+Context = Annotated[
+    ContextPolicy, typer.Option("--context", help="How a long talk is fitted in: summed up, or turn by turn.")
+]
 Message = Annotated[str | None, typer.Option("--message", help="Say this, print the answer, leave.")]
 
 
@@ -35,6 +38,7 @@ async def run(
     model: Model = "offline",
     session: SessionId = None,
     message: Message = None,
+    context: Context = ContextPolicy.COMPACTION,
     remember: Remember = False,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -46,7 +50,7 @@ async def run(
         raise ConfigError("--json needs --message or lines on standard input; a chat at the terminal has no JSON form")
     ctx = RuntimeContext(session_id=session or new_session_id(), user_id=user)
     news = BackgroundNews()
-    async with opened(workspace, agent, model, remember=remember, hooks=[news]) as made:
+    async with opened(workspace, agent, model, context=context, remember=remember, hooks=[news]) as made:
         conversation = Conversation(made, ctx, news)
         if session is None and not at_terminal and not as_json:
             say_aside(f"session {conversation.session_id}")

@@ -6,10 +6,9 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.guard import command
-from harness.cli.opening import DEFAULT_AGENT, DEFAULT_WORKSPACE, opened
-from harness.cli.options import Agent, AsJson, Debug, User, Workspace
+from harness.cli.clock import told
 from harness.cli.output import one_line, say, say_json
+from harness.cli.place import Place, about_sessions
 from harness.sessions.usage import UsageTotal
 
 __all__ = ["usage"]
@@ -20,30 +19,27 @@ Requests = Annotated[bool, typer.Option("--requests", help="Every single request
 _HEAD = f"{'':30} {'requests':>9} {'input':>10} {'cache read':>11} {'cache write':>11} {'output':>9} {'US$':>10}"
 
 
-@command
+@about_sessions
 async def usage(
+    place: Place,
     session: One = None,
     requests: Requests = False,
-    workspace: Workspace = DEFAULT_WORKSPACE,
-    agent: Agent = DEFAULT_AGENT,
-    user: User = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
 ) -> None:
     """Tokens and cost by model and session; `billed` counts abandoned branches and failed requests, too."""
-    del debug  # the guard has seen it
-    async with opened(workspace, agent) as made:
-        report = await made.sessions(user).usage(session)
-    if as_json:
+    async with place.sessions() as sessions:
+        report = await sessions.usage(session)
+    if place.as_json:
         say_json(report.to_dict(rows=requests))
         return
     say(_HEAD)
     if requests:
         for row in report.rows:
-            say(_line(f"  {row.started[:19]} {row.purpose}", UsageTotal().plus(row)))
+            say(_line(f"  {told(row.started)} {row.purpose}", UsageTotal().plus(row)))
     for name, total in (*report.by_model.items(), *report.by_session.items()):
         say(_line(name, total))
     say(_line("billed", report.billed))
+    if report.billed.abandoned:
+        say(f"  of it, tries that were not the answer: {report.billed.abandoned}")
     say(_line("active", report.active))
     if report.inherited.requests:
         say(_line("inherited from forks", report.inherited))

@@ -8,10 +8,9 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.guard import command
-from harness.cli.opening import DEFAULT_AGENT, DEFAULT_WORKSPACE, opened
-from harness.cli.options import Agent, AsJson, Debug, SessionId, User, Workspace
+from harness.cli.options import SessionId
 from harness.cli.output import one_line, say, say_json
+from harness.cli.place import Place, about_sessions
 from harness.errors import ConfigError, SessionNotFound
 from harness.ids import encode_name
 from harness.sessions.bundle import MAX_BYTES
@@ -30,21 +29,16 @@ MaxBytes = Annotated[int, typer.Option("--max-bytes", min=1, help="The most it m
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
-@command
+@about_sessions
 async def export(
+    place: Place,
     session: SessionId,
     out: Out = None,
-    workspace: Workspace = DEFAULT_WORKSPACE,
-    agent: Agent = DEFAULT_AGENT,
-    user: User = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
 ) -> None:
     """Write a session into one new file, byte for byte."""
-    del debug  # the guard has seen it
-    async with opened(workspace, agent) as made:
-        bundle = await made.sessions(user).export(session, out or Path(f"{encode_name(session)}.zip"))
-    if as_json:
+    async with place.sessions() as sessions:
+        bundle = await sessions.export(session, out or Path(f"{encode_name(session)}.zip"))
+    if place.as_json:
         listed = [{"path": member.path, "bytes": member.bytes, "sha256": member.sha256} for member in bundle.members]
         say_json({"session": session, "file": str(bundle.path), "members": listed, "missing": list(bundle.missing)})
         return
@@ -53,67 +47,51 @@ async def export(
         say(f"missing: the content {name} that the ledger names; nobody can import this file without it")
 
 
-@command
+@about_sessions
 async def import_bundle(
+    place: Place,
     file: File,
     session: AsId = None,
     take_over: TakeOver = False,
     max_bytes: MaxBytes = MAX_BYTES,
-    workspace: Workspace = DEFAULT_WORKSPACE,
-    agent: Agent = DEFAULT_AGENT,
-    user: User = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
 ) -> None:
     """Take a session out of a file, whole and checked, or not at all. One that is there is never replaced."""
-    del debug  # the guard has seen it
-    async with opened(workspace, agent) as made:
-        sessions = made.sessions(user)
+    async with place.sessions() as sessions:
         taken = await sessions.import_session(file, session_id=session, take_over=take_over, max_bytes=max_bytes)
-    if as_json:
+    if place.as_json:
         say_json({"file": str(file), "session_id": taken})
     else:
         say(taken)
 
 
-@command
+@about_sessions
 async def import_java(
-    workspace: Workspace = DEFAULT_WORKSPACE,
-    agent: Agent = DEFAULT_AGENT,
-    user: User = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
+    place: Place,
 ) -> None:
     """Take over all sessions that the Java harness left for this user in the workspace. Its files are not changed."""
-    del debug  # the guard has seen it
-    async with opened(workspace, agent) as made:
-        taken = await made.sessions(user).import_java()
-    if as_json:
+    async with place.sessions() as sessions:
+        taken = await sessions.import_java()
+    if place.as_json:
         say_json({"session_ids": taken})
         return
     for session in taken or ("nothing new was found",):
         say(session)
 
 
-@command
+@about_sessions
 async def delete(
+    place: Place,
     session: SessionId,
     yes: Yes = False,
-    workspace: Workspace = DEFAULT_WORKSPACE,
-    agent: Agent = DEFAULT_AGENT,
-    user: User = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
 ) -> None:
     """Remove a session for good, with all its files."""
-    del debug  # the guard has seen it
     if not yes and not _agreed(session):
         say("nothing was removed")
         return
-    async with opened(workspace, agent) as made:
-        if not await made.sessions(user).delete(session):
+    async with place.sessions() as sessions:
+        if not await sessions.delete(session):
             raise SessionNotFound(f"there is no session {session!r} of this user; sessions list shows which there are")
-    if as_json:
+    if place.as_json:
         say_json({"session": session, "deleted": True})
     else:
         say(f"{session} is gone")

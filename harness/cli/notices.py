@@ -57,6 +57,8 @@ _LINES: Mapping[str, Callable[[Mapping[str, Any]], str | None]] = {
     "fallback": lambda details: f"going on with {_short(details, 'to')}",
     "flush_end": _ends_flush,
     "overflow": lambda _: "that was too long for the model; making room …",
+    "packet_begin": lambda details: f"summing up turns 1 to {(details.get('turns') or [0])[-1]} …",
+    "packet_failed": lambda details: f"not summed up: {_short(details, 'error')}",
     "retry": lambda details: f"trying again: {_short(details, 'error')}",
 }
 

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from harness.text import dumps, visible
 
-__all__ = ["one_line", "present", "report_error", "say", "say_aside", "say_json", "stream_aside", "stream_text"]
+__all__ = [
+    "one_line",
+    "present",
+    "report_error",
+    "say",
+    "say_aside",
+    "say_json",
+    "say_json_list",
+    "stream_aside",
+    "stream_text",
+]
 
 _MOST_LINES = 30
 _C1 = re.compile("[\x7f-\x9f]")
@@ -44,8 +54,19 @@ def stream_text(text: str) -> None:
 
 def say_json(document: Mapping[str, Any]) -> None:
     """Print the command's one JSON document, in UTF-8 whatever the terminal."""
-    text = dumps(document).decode()
-    _write(_C1.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode() + b"\n")
+    _write(_escaped(document) + b"\n")
+
+
+async def say_json_list(document: Mapping[str, Any], name: str, items: AsyncIterator[Mapping[str, Any]]) -> None:
+    """Print the one JSON document with a list as its last field, item by item; nothing if the first one cannot be had.
+
+    An error behind the first item leaves a document without an end: nobody takes it for a whole one.
+    """
+    before = _escaped({**document, name: []}).removesuffix(b"]}")
+    async for item in items:
+        _write(before + _escaped(item))
+        before = b","
+    _write(b"]}\n" if before == b"," else before + b"]}\n")
 
 
 def present(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -61,6 +82,11 @@ def report_error(error: BaseException, *, as_json: bool) -> None:
     say_aside(f"error: {first}")
     for line in listed[:_MOST_LINES]:
         say_aside(f"  {line}")
+
+
+def _escaped(value: Mapping[str, Any]) -> bytes:
+    """JSON in which nothing steers a terminal."""
+    return _C1.sub(lambda found: f"\\u{ord(found[0]):04x}", dumps(value).decode()).encode()
 
 
 def _write(raw: bytes) -> None:

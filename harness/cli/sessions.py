@@ -8,10 +8,9 @@ from typing import Annotated
 import typer
 
 from harness.cli import checking, counting, moving, turning
-from harness.cli.guard import command
-from harness.cli.opening import DEFAULT_AGENT, DEFAULT_WORKSPACE, opened
-from harness.cli.options import Agent, AsJson, Debug, User, Workspace
-from harness.cli.output import one_line, present, say, say_json
+from harness.cli.clock import told
+from harness.cli.output import one_line, present, say, say_json, say_json_list
+from harness.cli.place import Place, about_sessions
 from harness.cli.rendering import message_lines
 
 __all__ = ["app", "list_sessions", "search", "show"]
@@ -36,69 +35,56 @@ Limit = Annotated[int, typer.Option("--limit", min=1, help="How many hits at mos
 
 
 @app.command("list")
-@command
+@about_sessions
 async def list_sessions(
-    workspace: Workspace = DEFAULT_WORKSPACE,
-    agent: Agent = DEFAULT_AGENT,
-    user: User = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
+    place: Place,
 ) -> None:
     """The conversations, newest first."""
-    del debug  # the guard has seen it
-    async with opened(workspace, agent) as made:
-        found = sorted(await made.sessions(user).list(), key=lambda info: info.updated_at, reverse=True)
-    if as_json:
+    await place.check_there()
+    async with place.sessions() as sessions:
+        found = sorted(await sessions.list(), key=lambda info: info.updated_at, reverse=True)
+    if place.as_json:
         say_json({"sessions": [present(asdict(info)) for info in found]})
         return
     for info in found:
-        say(f"{one_line(info.id, 60)}  {info.updated_at[:19]}  {info.turns:>4} turns  {one_line(info.title, 60)}")
+        say(f"{one_line(info.id, 60)}  {told(info.updated_at)}  {info.turns:>4} turns  {one_line(info.title, 60)}")
     if not found:
-        say(f"no sessions of agent {agent!r} for {user or 'nobody in particular'} in {workspace}")
+        say(f"no sessions of agent {place.agent!r} for {place.user or 'nobody in particular'} in {place.workspace}")
 
 
 @app.command("show")
-@command
+@about_sessions
 async def show(
+    place: Place,
     session: Annotated[str, typer.Argument(help="The session's id.")],
     last: Last = 1_000,
-    workspace: Workspace = DEFAULT_WORKSPACE,
-    agent: Agent = DEFAULT_AGENT,
-    user: User = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
 ) -> None:
     """Everything that was said in a conversation, compacted or not."""
-    del debug  # the guard has seen it
-    async with opened(workspace, agent) as made:
-        messages = await made.sessions(user).history(session, last)
-    if as_json:
-        say_json({"session": session, "messages": [message.to_dict() for message in messages]})
-        return
-    for message in messages:
-        for line in message_lines(message.to_dict()):
-            say(line)
+    async with place.sessions() as sessions:
+        messages = (message.to_dict() async for message in sessions.read(session, last))
+        if place.as_json:
+            await say_json_list({"session": session}, "messages", messages)
+            return
+        async for message in messages:
+            for line in message_lines(message):
+                say(line)
 
 
 @app.command("search")
-@command
+@about_sessions
 async def search(
+    place: Place,
     query: Annotated[str, typer.Argument(help="Words, in any order.")],
     limit: Limit = 10,
-    workspace: Workspace = DEFAULT_WORKSPACE,
-    agent: Agent = DEFAULT_AGENT,
-    user: User = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
 ) -> None:
     """The messages that match best, of all conversations of this user."""
-    del debug  # the guard has seen it
-    async with opened(workspace, agent) as made:
-        hits = await made.sessions(user).search(query, limit=limit)
-    if as_json:
+    await place.check_there()
+    async with place.sessions() as sessions:
+        hits = await sessions.search(query, limit=limit)
+    if place.as_json:
         say_json({"query": query, "hits": [present(asdict(hit)) for hit in hits]})
         return
     for hit in hits:
-        say(f"{one_line(hit.session_id, 60)}  {hit.timestamp[:19]}  {hit.role}: {one_line(hit.snippet)}")
+        say(f"{one_line(hit.session_id, 60)}  {told(hit.timestamp)}  {hit.role}: {one_line(hit.snippet)}")
     if not hits:
         say("nothing found")

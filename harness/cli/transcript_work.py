@@ -17,23 +17,26 @@ from harness.sessions.verify import verify_session
 from harness.transcripts import Candidate, Page, Transcript, candidates, discover, join, page, read, stitched, summary
 from harness.transcripts.export import Redaction, check_bundle, is_bundle, redact_transcript
 from harness.transcripts.importing import Imported, import_transcript
-from harness.transcripts.listing import distinct
+from harness.transcripts.listing import Listing, distinct, listing
 from harness.transcripts.opening import open_session
+from harness.transcripts.refusing import path_text
 from harness.transcripts.source import is_folder
+from harness.transcripts.telling import Tell
 
 __all__ = ["Shown", "import_into", "last_turns", "sessions_in", "source_of", "stats_rows"]
 
 
 def sessions_in(
     places: Sequence[Path], formats: Sequence[str] = (), cwd: str | None = None, *, subagents: bool = False
-) -> list[Candidate]:
+) -> Listing:
     """The sessions in these files and folders, the newest first; without any, those in the usual places.
 
     Raises `FileMissing`, `TranscriptRefused`, and `ConfigError` for a format that does not exist.
     """
     if not places:
-        return discover(formats=formats or None, cwd=cwd, subagents=subagents)
-    found = distinct(one for place in places for one in candidates(place))
+        return Listing(discover(formats=formats or None, cwd=cwd, subagents=subagents))
+    looked = [listing(place) for place in places]
+    found = distinct(one for each in looked for one in each.sessions)
     kept = [
         one
         for one in found
@@ -41,7 +44,8 @@ def sessions_in(
         and (subagents or one.subagent_of is None)
         and (cwd is None or one.cwd == cwd)
     ]
-    return sorted(kept, key=lambda one: (one.last_ts or one.modified, one.session_id), reverse=True)
+    newest = sorted(kept, key=lambda one: (one.last_ts or one.modified, one.session_id), reverse=True)
+    return Listing(newest, sum(each.left_out for each in looked))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,23 +89,27 @@ def stats_rows(source: Path, session_id: str | None = None) -> list[dict[str, An
         counts[one.path] = counts.get(one.path, 0) + 1
     rows = []
     for one in found:
-        name = f"{one.path}#{one.session_id}" if counts[one.path] > 1 else str(one.path)
+        name = f"{path_text(one.path)}#{one.session_id}" if counts[one.path] > 1 else path_text(one.path)
         rows.append({"file": name, "session_id": one.session_id, **summary(one.path, one.session_id).stats})
     return rows
 
 
-def source_of(source: Path, session_id: str | None, redaction: Redaction | None) -> Transcript:
+def source_of(
+    source: Path, session_id: str | None, redaction: Redaction | None, tell: Tell | None = None
+) -> Transcript:
     """A session to import, redacted if that was asked. Raises what `read` raises, and `SessionDamaged`.
 
     A bundle whose files are not those its manifest names is refused.
     """
     if is_folder(source) and is_bundle(source) and (found := check_bundle(source)):
         raise SessionDamaged(f"the bundle {source} is damaged: {found[0]}; get it again from where it was exported")
-    transcript = read(source, session_id)
+    transcript = read(source, session_id, tell=tell)
     return redact_transcript(transcript, redaction)[0] if redaction is not None else transcript
 
 
-async def import_into(transcript: Transcript, workspace: Path, agent: str, user: str | None, session: str) -> Imported:
+async def import_into(
+    transcript: Transcript, workspace: Path, agent: str, user: str | None, session: str, tell: Tell | None = None
+) -> Imported:
     """Import a transcript as a new session of this user with this agent, and prove what was written.
 
     Raises what `import_transcript` raises, and `SessionDamaged` where the new ledger does not verify.
@@ -110,7 +118,7 @@ async def import_into(transcript: Transcript, workspace: Path, agent: str, user:
     root = tenant_root(workspace, namespace)
     await pool.run(write_tenant_file, root, namespace)
     tree = SessionTree(agent_root(root, agent) / "sessions", session, agent=agent, namespace=namespace)
-    imported = await import_transcript(transcript, tree)
+    imported = await import_transcript(transcript, tree, tell)
     report = await pool.run(verify_session, tree.files, Owner(session, agent, namespace))
     if not report.ok:
         raise SessionDamaged(f"the new session {session!r} does not verify: {report.findings[0].text}; check the disk")

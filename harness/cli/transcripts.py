@@ -7,11 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
+from harness.cli.clock import told
 from harness.cli.guard import command, exit_code
 from harness.cli.opening import DEFAULT_AGENT, DEFAULT_WORKSPACE
 from harness.cli.options import Agent, AsJson, Debug, User, Workspace
 from harness.cli.output import one_line, say, say_json
-from harness.cli.progress import progress
+from harness.cli.progress import progress, share_of, watched
 from harness.cli.transcript_work import import_into, last_turns, sessions_in, source_of, stats_rows
 from harness.cli.turn_lines import turn_lines
 from harness.errors import HarnessError
@@ -20,6 +21,8 @@ from harness.text import visible
 from harness.transcripts import Candidate, Found, find, in_worker
 from harness.transcripts.export import TARGETS, Redaction
 from harness.transcripts.export import convert as write_converted
+from harness.transcripts.listing import Listing
+from harness.transcripts.refusing import path_text
 
 __all__ = ["app", "convert", "import_session", "list_sessions", "search", "show", "stats"]
 
@@ -64,14 +67,16 @@ async def list_sessions(
     """The sessions there are, newest first."""
     del debug  # the guard has seen it
     with progress("looking"):
-        found = await in_worker(sessions_in, tuple(places or ()), tuple(formats or ()), cwd, subagents=subagents)
+        looked = await in_worker(sessions_in, tuple(places or ()), tuple(formats or ()), cwd, subagents=subagents)
+    found = looked.sessions
+    _warn_of(looked)
     if as_json:
-        say_json({"sessions": [one.to_dict() for one in found[:limit]], "total": len(found)})
+        say_json({"sessions": [one.to_dict() for one in found[:limit]], "total": len(found), **_left_out(looked)})
         return
     for one in found[:limit]:
         title = one_line(one.title or one.prompt, 60)
-        say(f"{one.format:<9} {(one.last_ts or one.modified)[:19]}  {one_line(one.session_id, 60)}  {title}")
-        say(f"          {one_line(str(one.path), 200)}")
+        say(f"{one.format:<9} {told(one.last_ts or one.modified)}  {one_line(one.session_id, 60)}  {title}")
+        say(f"          {one_line(path_text(one.path), 200)}")
     if not found:
         say("no sessions found; name files or folders to look at others than the usual places")
 
@@ -92,7 +97,9 @@ async def search(
     hits: list[dict[str, Any]] = []
     covered, searched, failed = 0, 0, 0
     with progress("looking"):
-        found = await in_worker(sessions_in, tuple(places or ()), tuple(formats or ()), subagents=subagents)
+        looked = await in_worker(sessions_in, tuple(places or ()), tuple(formats or ()), subagents=subagents)
+    found = looked.sessions
+    _warn_of(looked)
     with progress("searching", len(found)) as advance:
         for one in found:
             if len(hits) >= limit:
@@ -104,13 +111,11 @@ async def search(
                 hits += [_hit(one, hit.to_dict()) for hit in result.hits[: limit - len(hits)]]
             advance()
     if as_json:
-        told = {"sessions": len(found), "searched": searched, "failed": failed, "coveredBytes": covered}
-        say_json({"query": query, "hits": hits, **told})
+        counted = {"sessions": len(found), "searched": searched, "failed": failed, "coveredBytes": covered}
+        say_json({"query": query, "hits": hits, **counted, **_left_out(looked)})
         return
     for hit in hits:
-        say(
-            f"{hit['format']:<9} {one_line(hit['sessionId'], 60)}  {hit.get('at', '')[:19]}  {one_line(hit['snippet'])}"
-        )
+        say(f"{hit['format']:<9} {one_line(hit['sessionId'], 60)}  {told(hit.get('at'))}  {one_line(hit['snippet'])}")
     say(f"{len(hits)} hits in {searched - failed} of {len(found)} sessions, {covered:,} bytes searched")
 
 
@@ -119,12 +124,12 @@ async def _found_in(one: Candidate, query: str, limit: int) -> Found | None:
     try:
         return await in_worker(find, one.path, one.session_id, query, limit=limit)
     except HarnessError as error:
-        _warn(f"{one.path} was not searched: {error}")
+        _warn(f"{path_text(one.path)} was not searched: {error}")
         return None
 
 
 def _hit(one: Candidate, hit: dict[str, Any]) -> dict[str, Any]:
-    return {"format": one.format, "sessionId": one.session_id, "path": str(one.path), **hit}
+    return {"format": one.format, "sessionId": one.session_id, "path": path_text(one.path), **hit}
 
 
 @app.command("show")
@@ -197,8 +202,8 @@ async def convert(
     """Write a session as a page, a document, another harness's files, or a bundle."""
     del debug  # the guard has seen it
     rules = _redaction(redact, redact_keys, redact_patterns)
-    with progress("converting"):
-        made = await in_worker(write_converted, file, target, out, session, redaction=rules, overwrite=force)
+    async with watched("converting") as tell:
+        made = await in_worker(write_converted, file, target, out, session, redaction=rules, overwrite=force, tell=tell)
     if as_json:
         say_json(made.to_dict())
         return
@@ -230,9 +235,10 @@ async def import_session(
     """Make a session of any harness one of this library's own, to go on with it."""
     del debug  # the guard has seen it
     rules = _redaction(redact, redact_keys, redact_patterns)
-    with progress("importing"):
-        transcript = await in_worker(source_of, file, session, rules)
-        made = await import_into(transcript, workspace, agent, user, new_id or new_session_id())
+    async with watched("reading") as tell:
+        transcript = await in_worker(source_of, file, session, rules, tell)
+    with share_of("importing") as logged:
+        made = await import_into(transcript, workspace, agent, user, new_id or new_session_id(), logged)
     if as_json:
         say_json(made.to_dict())
         return
@@ -248,6 +254,15 @@ def _redaction(redact: bool, keys: list[str] | None, patterns: list[str] | None)
     if not (redact or keys or patterns):
         return None
     return Redaction(tuple(keys or ()), tuple(patterns or ()))
+
+
+def _left_out(looked: Listing) -> dict[str, int]:
+    return {"filesLeftOut": looked.left_out} if looked.left_out else {}
+
+
+def _warn_of(looked: Listing) -> None:
+    if looked.note is not None:
+        _warn(looked.note)
 
 
 def _warn(text: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from harness.cli.clock import told
 from harness.cli.output import one_line
 from harness.text import dumps
 
@@ -18,7 +19,7 @@ _SPOKEN = frozenset({"prompt", "queued", "answer"})
 def turn_lines(turn: Mapping[str, Any]) -> Iterator[str]:
     """One stitched turn: what was said in full, everything else in a line each."""
     kind = str(turn.get("kind"))
-    marks = [turn.get("tag"), turn.get("aside"), turn.get("model"), str(turn.get("at", ""))[:19].replace("T", " ")]
+    marks = [turn.get("tag"), turn.get("aside"), turn.get("model"), told(turn.get("at")).replace("T", " ")]
     yield "  ".join(one_line(str(part)) for part in (f"[{_NAMES.get(kind, kind)}]", *marks) if part)
     for block in turn.get("content", ()):
         yield from _block(block, in_full=kind in _SPOKEN)

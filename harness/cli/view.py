@@ -13,6 +13,7 @@ from harness.cli.options import AsJson, Debug
 from harness.cli.output import say, say_json
 from harness.errors import FileMissing, MissingExtra
 from harness.transcripts import in_worker
+from harness.transcripts.times import ZONE
 
 __all__ = ["run"]
 
@@ -23,7 +24,7 @@ Places = Annotated[
     ),
 ]
 Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes a free one.")]
-Zone = Annotated[str, typer.Option("--zone", envvar="HARNESS_ZONE", help="Time zone of every time shown.")]
+Zone = Annotated[str, typer.Option("--zone", envvar=ZONE, help="Time zone of every time shown.")]
 OpenBrowser = Annotated[bool, typer.Option("--open/--no-open", help="Open a browser.")]
 
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from harness.errors import FileMissing, PersistenceError
-from harness.filesystem.lowlevel import FILE_MODE, sync_descriptor, sync_folder, translated, write_all
+from harness.filesystem.lowlevel import open_regular, sync_descriptor, sync_folder, translated, write_all
 
-__all__ = ["AppendFile", "FileMark", "append", "mark"]
+__all__ = ["AppendFile", "FileMark", "append", "append_to", "mark"]
 
 # A file that we write is never a link: following one would write outside the root.
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-@dataclass(frozen=True, slots=True)
-class FileMark:
+class FileMark(NamedTuple):
     """What tells whether a file is the one seen before: size in bytes, inode, time of change in ns."""
 
     size: int
@@ -26,12 +25,12 @@ class FileMark:
 
 def mark(path: Path) -> FileMark | None:
     """What is at `path` now, for comparing later; None when there is nothing."""
-    try:
-        with translated("look at", path):
+    with translated("look at", path):
+        try:
             found = os.stat(path)
-    except FileMissing:
-        return None
-    return FileMark(found.st_size, found.st_ino, found.st_mtime_ns)
+        except FileNotFoundError:
+            return None
+    return _mark_of(found)
 
 
 def append(path: Path, data: bytes, *, sync: bool, expect_size: int | None = None, create: bool = False) -> int:
@@ -46,6 +45,24 @@ def append(path: Path, data: bytes, *, sync: bool, expect_size: int | None = Non
         if expect_size is not None and file.size != expect_size:
             raise _size_differs(path, file.size, expect_size)
         return file.append(data, sync)
+    finally:
+        file.close()
+
+
+def append_to(path: Path, known: FileMark, data: bytes, *, sync: bool) -> FileMark | None:
+    """Add bytes to the end of the very file of a mark, all or nothing, and return its new mark.
+
+    None, with nothing written, where another file is there, or one that somebody wrote to.
+    """
+    try:
+        file = AppendFile.open(path, create=False)
+    except FileMissing:
+        return None
+    try:
+        if file.mark() != known:
+            return None
+        file.add(data, sync)
+        return file.mark()
     finally:
         file.close()
 
@@ -68,12 +85,12 @@ class AppendFile:
         """Open for appending, making the file if `create`; otherwise a missing one is `FileMissing`."""
         with translated("open for appending", path):
             try:
-                return cls(path, os.open(path, _APPEND), new=False)
+                return cls(path, open_regular(path, _APPEND), new=False)
             except FileNotFoundError:
                 if not create:
                     raise
             # Two first writers are both "new": each syncs the folder, which is harmless.
-            return cls(path, os.open(path, _APPEND | os.O_CREAT, FILE_MODE), new=True)
+            return cls(path, open_regular(path, _APPEND | os.O_CREAT), new=True)
 
     def append(self, data: bytes, sync: bool) -> int:
         """Add bytes and return the new size; all or nothing, as the function `append`.
@@ -82,6 +99,10 @@ class AppendFile:
         `PersistenceError` if another writer changed its size.
         """
         self._check_still_there()
+        return self.add(data, sync)
+
+    def add(self, data: bytes, sync: bool) -> int:
+        """As `append`, for who has just looked whether the file is as it must be."""
         with translated("append to", self.path):
             try:
                 write_all(self._descriptor, data)
@@ -104,6 +125,11 @@ class AppendFile:
             sync_folder(self.path.parent)
             self._folder_unsynced = False
 
+    def mark(self) -> FileMark:
+        """What the open file is now, as the function `mark` says it of a path."""
+        with translated("look at", self.path):
+            return _mark_of(os.fstat(self._descriptor))
+
     def close(self) -> None:
         """Close the descriptor; closing twice is fine."""
         if self._descriptor >= 0:
@@ -125,6 +151,10 @@ class AppendFile:
             os.ftruncate(self._descriptor, self.size)
         except OSError as error:
             raise OSError(error.errno, f"{error.strerror}, and a part of the data could not be taken back") from error
+
+
+def _mark_of(found: os.stat_result) -> FileMark:
+    return FileMark(found.st_size, found.st_ino, found.st_mtime_ns)
 
 
 def _size_differs(path: Path, real: int, expected: int) -> PersistenceError:

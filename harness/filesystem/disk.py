@@ -20,17 +20,20 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from harness.errors import FileMissing
-from harness.filesystem.appending import AppendFile, FileMark, append, mark
+from harness.filesystem.appending import AppendFile, FileMark, append, append_to, mark
 from harness.filesystem.lowlevel import (
     FILE_MODE,
     FOLDER_MODE,
     TEMPORARY,
+    open_regular,
     sync_descriptor,
     sync_folder,
     temporary_name,
     translated,
+    write_all,
     write_and_close,
 )
 
@@ -40,19 +43,25 @@ __all__ = [
     "DirItem",
     "FileMark",
     "append",
+    "append_to",
     "create",
+    "is_file_or_nothing",
     "is_leftover",
+    "is_link",
     "list_folder",
     "make_folder",
     "mark",
+    "overwrite",
     "read",
     "read_blocks",
     "remove",
     "remove_leftovers",
     "remove_tree",
+    "rename",
     "replace",
     "set_aside",
     "sync_folder",
+    "temporary_folder",
     "write_block",
 ]
 
@@ -65,12 +74,13 @@ NO_HARD_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EM
 
 @dataclass(frozen=True, slots=True)
 class DirItem:
-    """One entry of a folder. A link is neither followed nor a folder; size in bytes, time in ns."""
+    """One entry of a folder. A link is neither followed nor a folder nor a file; size in bytes, time in ns."""
 
     name: str
     is_dir: bool
     size: int
     mtime_ns: int
+    is_file: bool
 
 
 def make_folder(path: Path, *, sync: bool = False) -> None:
@@ -94,7 +104,7 @@ def make_folder(path: Path, *, sync: bool = False) -> None:
 
 def read(path: Path, start: int = 0, length: int | None = None) -> bytes:
     """The bytes from `start` on, at most `length` of them; empty beyond the end."""
-    with translated("read", path), open(path, "rb", buffering=0) as file:
+    with translated("read", path), open(path, "rb", buffering=0, opener=open_regular) as file:
         if start:
             file.seek(start)
         if length is None:
@@ -104,7 +114,7 @@ def read(path: Path, start: int = 0, length: int | None = None) -> bytes:
 
 def read_blocks(path: Path, size: int = 1024 * 1024) -> Iterator[bytes]:
     """The bytes of a file, a block of at most `size` at a time."""
-    with translated("read", path), open(path, "rb", buffering=0) as file:
+    with translated("read", path), open(path, "rb", buffering=0, opener=open_regular) as file:
         while block := file.read(size):
             yield block
 
@@ -123,7 +133,26 @@ def write_block(path: Path, data: bytes, *, sync: bool = False) -> None:
     For small blocks with a check sum of their own: readers may see a mixture.
     """
     with translated("write", path):
-        write_and_close(os.open(path, _WRITE | os.O_CREAT, FILE_MODE), data, sync=sync)
+        write_and_close(open_regular(path, _WRITE | os.O_CREAT), data, sync=sync)
+
+
+def overwrite(path: Path, data: bytes) -> bool:
+    """Overwrite a file that has just as many bytes, in place; False, with nothing written, where there is none.
+
+    For blocks with a check sum of their own, as `write_block`.
+    """
+    try:
+        with translated("write", path):
+            descriptor = open_regular(path, _WRITE)
+            try:
+                if os.fstat(descriptor).st_size != len(data):
+                    return False
+                write_all(descriptor, data)
+            finally:
+                os.close(descriptor)
+    except FileMissing:
+        return False
+    return True
 
 
 def create(path: Path, data: bytes, *, sync: bool) -> bool:
@@ -152,6 +181,34 @@ def set_aside(path: Path) -> Path:
             if not os.path.lexists(target):
                 os.rename(path, target)
                 return target
+
+
+def rename(path: Path, target: Path) -> bool:
+    """Give a file another name in its folder; what had that name is gone. False when there was nothing."""
+    try:
+        with translated("rename", path):
+            os.replace(path, target)
+    except FileMissing:
+        return False
+    return True
+
+
+def is_file_or_nothing(path: Path) -> bool:
+    """False for a folder, a link or whatever else stands where a file of ours belongs."""
+    with translated("look at", path):
+        try:
+            return stat.S_ISREG(os.lstat(path).st_mode)
+        except FileNotFoundError:
+            return True
+
+
+def is_link(path: Path) -> bool:
+    """Whether a link stands there, wherever it leads."""
+    with translated("look at", path):
+        try:
+            return stat.S_ISLNK(os.lstat(path).st_mode)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
 
 
 def remove(path: Path) -> bool:
@@ -188,6 +245,13 @@ def list_folder(path: Path) -> list[DirItem]:
     return sorted(items, key=lambda item: item.name)
 
 
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A new folder below the machine's temporary one, for notes of this process; gone when the block ends."""
+    with TemporaryDirectory(prefix="harness-") as name:
+        yield Path(name)
+
+
 def is_leftover(name: str) -> bool:
     """Whether a name is a temporary or a set-aside file of ours, which no listing should show as data."""
     return name.startswith(TEMPORARY) or _DAMAGED in name
@@ -209,7 +273,7 @@ def _read_some(descriptor: int, length: int) -> bytes:
 
 
 def _sync_file(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = open_regular(path, os.O_RDONLY)
     try:
         sync_descriptor(descriptor)
     finally:
@@ -262,4 +326,5 @@ def _dir_item(entry: os.DirEntry[str]) -> DirItem | None:
         found = entry.stat(follow_symlinks=False)
     except FileNotFoundError:
         return None  # removed since the folder was read
-    return DirItem(entry.name, stat.S_ISDIR(found.st_mode), found.st_size, found.st_mtime_ns)
+    is_dir, is_file = stat.S_ISDIR(found.st_mode), stat.S_ISREG(found.st_mode)
+    return DirItem(entry.name, is_dir, found.st_size, found.st_mtime_ns, is_file)

@@ -29,6 +29,7 @@ except ImportError as error:
 __all__ = ["FileLock"]
 
 _POLL = 0.025  # seconds
+_OPEN = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class FileLock:
@@ -68,15 +69,22 @@ class FileLock:
 
         Raises `SessionBusy` when the lock is not had within `timeout` seconds.
         """
-        self._refuse_second_hold()
         deadline = time.monotonic() + timeout
-        while not self._try_once():
+        while not self.take():
             self._check_time(deadline, timeout)
             time.sleep(_POLL)
         try:
             yield
         finally:
             self.release()
+
+    def take(self) -> bool:
+        """Take the lock if it is free, without waiting; whether it was.
+
+        Raises `SessionBusy` if this object holds it already.
+        """
+        self._refuse_second_hold()
+        return self._try_once()
 
     def release(self) -> None:
         """Give the lock back; fine if it is not held."""
@@ -116,10 +124,12 @@ class FileLock:
         return True
 
     def _open(self) -> int:
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        disk.make_folder(self.path.parent)
         try:
-            return os.open(self.path, flags, 0o600)
+            try:
+                return os.open(self.path, _OPEN, 0o600)
+            except (FileNotFoundError, NotADirectoryError):
+                disk.make_folder(self.path.parent)
+                return os.open(self.path, _OPEN, 0o600)
         except OSError as error:
             raise PersistenceError(
                 f"cannot open the lock file {self.path}: {error.strerror}; give this process access to its folder"

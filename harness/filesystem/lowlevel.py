@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from types import TracebackType
 
 from harness.errors import FileMissing, PersistenceError
 
@@ -16,6 +16,7 @@ __all__ = [
     "FOLDER_MODE",
     "TEMPORARY",
     "advice",
+    "open_regular",
     "sync_descriptor",
     "sync_folder",
     "temporary_name",
@@ -42,6 +43,7 @@ _ADVICE = {
     errno.EISDIR: "move the folder away that stands where a file belongs",
     errno.ENOTDIR: "move the file away that stands where a folder belongs",
     errno.ELOOP: "remove the link that stands where a file belongs",
+    errno.ENXIO: "move what is no regular file away that stands where one belongs",
     errno.ENAMETOOLONG: "use a shorter name",
     errno.EMFILE: _LIMIT,
     errno.ENFILE: _LIMIT,
@@ -54,15 +56,43 @@ def advice(error: OSError) -> str:
     return f"{words}; {_ADVICE.get(error.errno or 0, 'check the disk and repeat the call')}"
 
 
-@contextmanager
-def translated(action: str, path: Path) -> Iterator[None]:
+class translated:  # noqa: N801 - used as a function; a class because every file operation pays for entering it
     """Turn the system's errors into `FileMissing` and `PersistenceError`, saying what was done to which path."""
+
+    __slots__ = ("_action", "_path")
+
+    def __init__(self, action: str, path: Path) -> None:
+        self._action = action
+        self._path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if isinstance(error, OSError):
+            raise self._translation(error) from error
+
+    def _translation(self, error: OSError) -> FileMissing | PersistenceError:
+        what = f"cannot {self._action} {self._path}"
+        if isinstance(error, FileNotFoundError):
+            return FileMissing(f"{what}: there is no such file or folder; check the path")
+        return PersistenceError(f"{what}: {advice(error)}")
+
+
+def open_regular(path: str | Path, flags: int, mode: int = FILE_MODE) -> int:
+    """Open a file. Raises `OSError` for what is none: a pipe would keep its reader waiting for ever."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, mode)
     try:
-        yield
-    except FileNotFoundError as error:
-        raise FileMissing(f"cannot {action} {path}: there is no such file or folder; check the path") from error
-    except OSError as error:
-        raise PersistenceError(f"cannot {action} {path}: {advice(error)}") from error
+        kind = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(kind):
+            error = errno.EISDIR if stat.S_ISDIR(kind) else errno.ENXIO
+            raise OSError(error, os.strerror(error))
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def write_all(descriptor: int, data: bytes) -> None:

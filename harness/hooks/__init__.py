@@ -28,6 +28,8 @@ from harness.hooks.persistence import SessionPersistenceHook
 from harness.hooks.result_eviction import ToolResultEvictionConfig, ToolResultEvictionHook
 from harness.hooks.side import Announcer, Background, Notices, Recollector, SideModel
 from harness.hooks.trace import TraceHook
+from harness.hooks.working_set import Selector
+from harness.hooks.working_set_config import WorkingSet
 from harness.hooks.workspace_context import WorkspaceContextHook
 
 __all__ = [
@@ -57,6 +59,7 @@ __all__ = [
     "PreSummary",
     "ReasoningChunk",
     "Recollector",
+    "Selector",
     "SessionPersistenceHook",
     "SideModel",
     "SummaryChunk",
@@ -65,6 +68,7 @@ __all__ = [
     "ToolResultEvictionHook",
     "TraceHook",
     "TruncateArgsConfig",
+    "WorkingSet",
     "WorkspaceContextHook",
     "as_hook",
 ]

@@ -19,6 +19,7 @@ from harness.hooks.events import Event, SystemPart
 from harness.hooks.uninterrupted import is_being_cancelled
 from harness.messages import Msg, ToolResult, ToolUse
 from harness.models.base import ToolSpec
+from harness.tools.threads import run_in_own_thread
 
 __all__ = ["DEFAULT_PRIORITY", "FunctionHook", "Hook", "HookChain", "as_hook", "where"]
 
@@ -164,12 +165,12 @@ def _is_event(candidate: Any) -> bool:
 
 
 async def _answer(hook: Hook, event: Event) -> Any:
-    """The hook's answer. A sync hook runs in a thread, which `to_thread` gives the call's context."""
+    """The hook's answer. A sync hook runs in a thread of its own, in the call's context."""
     target: Callable[[Any], Any] = hook.function if isinstance(hook, FunctionHook) else hook.on_event
     if inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(type(target).__call__):
         answer: Awaitable[Any] = target(event)
         return await answer
-    result = await asyncio.to_thread(_in_thread, target, event)
+    result = await run_in_own_thread(_in_thread, target, event)
     return await result if inspect.isawaitable(result) else result
 
 

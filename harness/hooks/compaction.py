@@ -34,9 +34,11 @@ from harness.sessions.metering import (
     CAPACITY,
     Capacity,
     ContextSize,
+    answered_size,
     capacities,
     capacity_events,
     context_size,
+    widened,
     window_of,
 )
 from harness.sessions.truncating import ARGUMENTS_CUT
@@ -46,6 +48,8 @@ __all__ = ["SUMMARY_PROMPT", "CompactionConfig", "CompactionHook", "Compactor"]
 log = logging.getLogger("harness.hooks")
 
 _PASSING = ("hook", "steer")
+_SURE = 0.95
+"""The share of a window up to which a request is sure to fit, for sizes are estimates."""
 
 
 class CompactionHook:
@@ -94,13 +98,28 @@ class Compactor:
     async def run_if_due(self, turn: str | None, *, within_turn: bool) -> bool:
         """Compact if a limit is reached; whether it was done. Raises `ModelError` when no usable summary came."""
         self._truncate_arguments()
+        await self._note_answered()
         view, size = self.tree.view(), self.size()
         reason = trigger(self.config, size, view, self.limit)
-        if reason is None or held_back(self.tree.path(), size, turn):
+        window = self._window(self.target)
+        fits = window is None or size.tokens <= window * _SURE
+        if reason is None or (fits and held_back(self.tree.path(), size, turn)):
             return False
-        if self.config.mode == "discard" and within_turn:
+        if self.config.mode == "discard" and within_turn and fits:
             return False  # put off until the turn has ended
-        return await self.run(reason)
+        return await self.run(reason, must=not fits)
+
+    async def _note_answered(self) -> None:
+        """Note it where a request was answered that is larger than what was taken for the model's window."""
+        if (model := self.target) is None:
+            return
+        path, place = self.tree.path(), (model.provider, model.name)
+        known = capacities(path).get(place, Capacity())
+        if known.window is None:
+            return
+        found = widened(known, answered_size(path, self.tree.view().messages, self.around, *place))
+        if found is not None:
+            await self.notices.notice(CAPACITY, {"provider": place[0], "model": place[1], **found.to_dict()})
 
     def _truncate_arguments(self) -> None:
         """Cut long arguments in old turns, where that was asked for and there is something to gain."""
@@ -258,7 +277,7 @@ def _passing_of(tree: SessionTree) -> list[tuple[str, MessageDict]]:
 
 
 def _discarded(said: str, turns: int) -> str:
-    note = f"[{turns} earlier turns are not shown any more; session_search and session_history find them]"
+    note = f"[{turns} earlier turns are not shown any more; recall finds them]"
     older = [line for line in said.splitlines() if line.startswith("[") and "not shown any more" in line]
     return "\n".join([*older[-3:], note])
 

@@ -10,10 +10,19 @@ from harness.hooks.compaction_config import CompactionConfig, TruncateArgsConfig
 from harness.messages import MessageDict
 from harness.models.tokens import estimate_tokens
 from harness.sessions import Entry, Turn, View
-from harness.sessions.metering import ContextSize
+from harness.sessions.metering import ContextSize, answer_reserve
 from harness.sessions.truncating import has_long_arguments
 
-__all__ = ["Plan", "held_back", "last_to_truncate", "make_plan", "token_limit", "trigger", "truncation_due"]
+__all__ = [
+    "Plan",
+    "has_steps",
+    "held_back",
+    "last_to_truncate",
+    "make_plan",
+    "token_limit",
+    "trigger",
+    "truncation_due",
+]
 
 _GROWTH = 1.25
 """How much larger a context must be before a compaction that gained nothing is tried again."""
@@ -41,7 +50,7 @@ def token_limit(config: CompactionConfig, window: int | None) -> int | None:
     """Tokens at which to compact: what is configured, and what leaves room for an answer in the window."""
     limits = [config.trigger_tokens] if config.trigger_tokens else []
     if window:
-        limits.append(window - min(max(2_048, window // 10), window // 4))
+        limits.append(window - answer_reserve(window))
     return min(limits) if limits else None
 
 
@@ -107,7 +116,7 @@ def make_plan(
     keep_tokens = config.keep_tokens or (limit // 2 if limit else 0)
     cut = _cut(view.turns, costs, config.keep_messages, keep_tokens)
     closed = len(view.turns) - (view.open_turn is not None)
-    if pressed and _has_steps(view.open_turn) and _still_too_much(size, sum(costs[:cut]), limit, cut):
+    if pressed and has_steps(view.open_turn) and _still_too_much(size, sum(costs[:cut]), limit, cut):
         return Plan(view.turns[:closed], view.open_turn)
     return Plan(view.turns[:cut]) if cut else None
 
@@ -116,7 +125,7 @@ def _still_too_much(size: ContextSize, gone: int, limit: int | None, cut: int) -
     return size.tokens - gone > limit * 3 // 4 if limit else cut == 0
 
 
-def _has_steps(turn: Turn | None) -> bool:
+def has_steps(turn: Turn | None) -> bool:
     """Whether an open turn has finished steps, and stands at the end of one."""
     if turn is None or turn.open_calls:
         return False

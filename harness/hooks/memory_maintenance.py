@@ -16,6 +16,7 @@ from functools import partial
 from harness.context import CallScope
 from harness.filesystem import AbstractFilesystem
 from harness.hooks.events import PostCall
+from harness.hooks.gauge import side_room
 from harness.hooks.side import Announcer, Background, Recollector
 from harness.memory import MaintenanceConfig, maintain
 
@@ -45,16 +46,17 @@ class MemoryMaintenanceHook:
         if not _desk.claim(place, self.config.gap_seconds):
             return
         runner = scope.get(Background)  # type: ignore[type-abstract]  # looked up by its protocol
+        room = side_room(scope)
         name = f"memory maintenance of tenant {scope.namespace!r}"
-        if not runner.start(name, lambda: self._run(scope, files, place), lane=("memory", scope.namespace)):
+        if not runner.start(name, lambda: self._run(scope, files, place, room), lane=("memory", scope.namespace)):
             _desk.give_back(place, done=False)
 
-    async def _run(self, scope: CallScope, files: AbstractFilesystem, place: Hashable) -> None:
+    async def _run(self, scope: CallScope, files: AbstractFilesystem, place: Hashable, room: int | None) -> None:
         model = scope.get(Recollector)  # type: ignore[type-abstract]  # looked up by its protocol
         ask = partial(model.recollect, purpose="consolidate")
         progress = scope.get(Announcer).announce  # type: ignore[type-abstract]  # the same
         try:
-            await maintain(files, ask, self.config, datetime.now(UTC), progress)
+            await maintain(files, ask, self.config, datetime.now(UTC), progress, room=room)
         finally:
             _desk.give_back(place, done=True)
 

@@ -12,15 +12,12 @@ from typing import Any
 
 from harness.messages import MessageDict
 from harness.sessions import Turn
+from harness.sessions.mentions import files_in, one_line
 
 __all__ = ["Record", "record_of", "split_record", "with_record"]
 
 _HEADING = "## Record"
-_PATHS = frozenset(
-    {"path", "paths", "file", "files", "file_path", "filepath", "filename", "source", "target", "destination"}
-)
 _MOST_TOOLS, _MOST_FILES, _MOST_RESULTS, _MOST_OPEN = 40, 60, 30, 12
-_LONGEST = 300
 _ASKED = "the assistant asked: "
 
 
@@ -101,11 +98,11 @@ def _of_turn(turn: Turn) -> Record:
     for message in turn.messages:
         for block in _blocks(message):
             if block.get("type") == "toolUse":
-                name = _line(str(block.get("name")))
+                name = one_line(str(block.get("name")))
                 record.tools[name] = record.tools.get(name, 0) + 1
-                record.files.extend(_paths(block.get("input")))
+                record.files.extend(files_in(block.get("input")))
             elif block.get("type") == "toolResult" and isinstance(kept := block.get("evicted"), dict):
-                record.results.append(_line(f"{kept.get('path')} (call {block.get('id')}, {block.get('name')})"))
+                record.results.append(one_line(f"{kept.get('path')} (call {block.get('id')}, {block.get('name')})"))
     record.open = list(_open(turn))
     record.files = _newest(record.files, _MOST_FILES)
     return record
@@ -116,20 +113,11 @@ def _open(turn: Turn) -> Iterator[str]:
     meta = last.get("meta")
     limited = isinstance(meta, dict) and bool(meta.get("stepLimit"))
     if turn.closed and (turn.aborted or limited) and first.get("role") == "user":
-        yield _line(f"“{_text(first)}” ({'not finished' if limited else 'stopped before an answer'})")
+        yield one_line(f"“{_text(first)}” ({'not finished' if limited else 'stopped before an answer'})")
     if turn.closed and last.get("role") == "assistant":
         asked = [line for line in _text(last).splitlines() if line.rstrip().endswith(("?", "\uff1f"))]
         if asked:
-            yield _line(f"{_ASKED}“{asked[-1].strip()}”")
-
-
-def _paths(given: Any) -> Iterator[str]:
-    if not isinstance(given, dict):
-        return
-    for key, value in given.items():
-        values = value if isinstance(value, list) else [value]
-        if str(key).lower() in _PATHS:
-            yield from (_line(item) for item in values if isinstance(item, str) and 0 < len(item) <= _LONGEST)
+            yield one_line(f"{_ASKED}“{asked[-1].strip()}”")
 
 
 def _text(message: MessageDict) -> str:
@@ -139,11 +127,6 @@ def _text(message: MessageDict) -> str:
 def _blocks(message: MessageDict) -> list[dict[str, Any]]:
     content = message.get("content")
     return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
-
-
-def _line(text: str) -> str:
-    short = " ".join(text.split())
-    return short if len(short) <= _LONGEST else f"{short[:_LONGEST]}…"
 
 
 def _newest(items: Sequence[str], most: int) -> list[str]:

@@ -6,6 +6,7 @@ and the model reads on in it with the file tools.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 
 from harness.errors import ConfigError
@@ -60,8 +61,9 @@ class ToolResultEvictionHook:
     priority = 50
     events = (PostActing,)
 
-    def __init__(self, config: ToolResultEvictionConfig | None = None) -> None:
+    def __init__(self, config: ToolResultEvictionConfig | None = None, own_tools: Set[str] = frozenset()) -> None:
         self.config = config or ToolResultEvictionConfig()
+        self._readers = READERS - own_tools  # a user's own tool of such a name is any tool: its results are kept
 
     async def on_event(self, event: PostActing) -> PostActing | None:
         """The event with a shorter result, where it was too large."""
@@ -73,7 +75,7 @@ class ToolResultEvictionHook:
         limit = self._limit(event, tree, text)
         if len(text) <= limit:
             return None
-        if name in READERS:
+        if name in self._readers:
             return event.change(result=_with_text(event.result, _first_part(text, limit)))
         if not isinstance(event.scope.get(AbstractFilesystem), TreeFilesystem):  # type: ignore[type-abstract]  # looked up by its base class
             return None  # a place of the user's own, in which nothing can be laid over: better whole than out of reach

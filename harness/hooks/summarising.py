@@ -10,11 +10,13 @@ from harness.errors import ContextOverflow, ModelError, ModelMalformed, ModelTim
 from harness.hooks.compaction_config import CompactionConfig
 from harness.hooks.record import split_record
 from harness.hooks.side import SideModel
-from harness.memory import conversation_text, fence, within_budget
+from harness.memory import both_ends, conversation_text, fence, within_budget
 from harness.messages import MessageDict, Msg
 from harness.models.tokens import estimate_tokens
 from harness.sessions import Turn
 from harness.sessions.cards import card_line, turn_card
+from harness.sessions.turns import FRAMES
+from harness.text import without_tags
 
 __all__ = ["Summary", "plain_summary", "summarise"]
 
@@ -24,6 +26,8 @@ _AGAIN = (
 )
 _RESULT_CHARS = 2_000
 _LEAST_ROOM = 400
+_MOST_PIECES = 8
+"""Requests for one summary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +67,14 @@ async def summarise(
 async def _piecewise(
     asking: _Asking, previous: MessageDict | None, messages: Sequence[MessageDict], room: int
 ) -> Summary:
-    so_far = Summary(split_record(_inner(previous))[0] if previous else "")
     most = min(asking.config.max_summary_tokens, room // 3)
-    for piece in _pieces(conversation_text(messages, _RESULT_CHARS), room - most):
+    # One that was made with a larger model must not fill the room of this one.
+    before = split_record(_inner(previous))[0] if previous else ""
+    so_far = Summary(within_budget(before, most, "the session's history") if before else "")
+    for piece in _few_pieces(conversation_text(messages, _RESULT_CHARS), room - most):
         parts = [fence("context_summary", so_far.text)] if so_far.text else []
-        text = "\n\n".join([*parts, fence("conversation", piece)])
-        answer = await asking.usable([Msg.user(text).cleaned().to_dict()])
+        shown = "\n\n".join([*parts, fence("conversation", piece)])
+        answer = await asking.usable([Msg.user(shown).cleaned().to_dict()])
         so_far = Summary(within_budget(answer.text, most, "the session's history"), answer.model)
     return so_far
 
@@ -87,7 +93,7 @@ class _Asking:
             reply = await self._once(messages, instruction)
             wrong = _fault(reply)
             if wrong is None:
-                return Summary(reply.text.strip(), f"{reply.provider}:{reply.model}")
+                return Summary(without_tags(reply.text.strip(), FRAMES), f"{reply.provider}:{reply.model}")
             self._left -= 1
             if self._left <= 0:
                 raise ModelMalformed(f"{reply.provider}:{reply.model} gave no summary: it {wrong}; try another model")
@@ -123,6 +129,15 @@ def _fault(reply: Msg) -> str | None:
 def _inner(message: MessageDict) -> str:
     text = Msg.from_dict(message).text
     return text.removeprefix("<context_summary>\n").removesuffix("\n</context_summary>")
+
+
+def _few_pieces(text: str, tokens: int) -> list[str]:
+    """The text in pieces; of what would take too many the middle is left out, openly, for it can be recalled."""
+    pieces, budget = [*_pieces(text, tokens)], tokens * _MOST_PIECES
+    while len(pieces) > _MOST_PIECES:
+        pieces = [*_pieces(both_ends(text, budget, "recall"), tokens)]
+        budget = budget * 7 // 8
+    return pieces
 
 
 def _pieces(text: str, tokens: int) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """Long-term memory of one tenant: its files, and what is needed to show them to a model and add to them."""
 
-from harness.memory.budget import within_budget
+from harness.memory.budget import both_ends, within_budget
 from harness.memory.consolidation import checked_memory, consolidation_prompt
 from harness.memory.conversation import conversation_text
 from harness.memory.extraction import NOTHING, ExtractionPrompt, extraction_prompt, parse_extraction
@@ -19,6 +19,7 @@ __all__ = [
     "ExtractionPrompt",
     "MaintenanceConfig",
     "MemoryFiles",
+    "both_ends",
     "checked_memory",
     "consolidation_prompt",
     "conversation_text",

@@ -6,7 +6,7 @@ from typing import Literal
 
 from harness.models.tokens import estimate_tokens
 
-__all__ = ["within_budget"]
+__all__ = ["both_ends", "within_budget"]
 
 _CHARS_OF_A_TOKEN = 4  # the most that the estimate counts as one token
 
@@ -30,6 +30,22 @@ def within_budget(text: str, tokens: int, source: str, keep: Literal["start", "e
     return "\n".join([*shown, note] if keep == "start" else [note, *shown[::-1]])
 
 
+def both_ends(text: str, tokens: int, source: str) -> str:
+    """`text` if it has at most `tokens` tokens, else its beginning and its end, and a note between them.
+
+    The note says how many characters are left out, and that they are in `source`; it is part of the budget.
+    """
+    if estimate_tokens(text) <= tokens:
+        return text
+    half = max(tokens - estimate_tokens(_omitted(len(text), source)) - 2, 0) // 2
+    head, tail = _part(text, half, "start"), _part(text, half, "end")
+    return "\n".join(part for part in (head, _omitted(len(text) - len(head) - len(tail), source), tail) if part)
+
+
+def _omitted(chars: int, source: str) -> str:
+    return f"[cut: {chars} characters are left out here; {source} has them]"
+
+
 def _fitting(lines: list[str], room: int) -> list[str]:
     used = 0
     for count, line in enumerate(lines):
@@ -39,16 +55,16 @@ def _fitting(lines: list[str], room: int) -> list[str]:
     return lines
 
 
-def _part(line: str, room: int, keep: Literal["start", "end"]) -> str:
-    """As much of one line as fits."""
-    size = min(len(line), max(room, 0) * _CHARS_OF_A_TOKEN)
-    while size and estimate_tokens(_end_of(line, size, keep)) > room:
+def _part(text: str, room: int, keep: Literal["start", "end"]) -> str:
+    """As much of one line, or text, as fits."""
+    size = min(len(text), max(room, 0) * _CHARS_OF_A_TOKEN)
+    while size and estimate_tokens(_end_of(text, size, keep)) > room:
         size = size * 3 // 4
-    return _end_of(line, size, keep)
+    return _end_of(text, size, keep)
 
 
-def _end_of(line: str, size: int, keep: Literal["start", "end"]) -> str:
-    return line[:size] if keep == "start" else line[len(line) - size :]
+def _end_of(text: str, size: int, keep: Literal["start", "end"]) -> str:
+    return text[:size] if keep == "start" else text[len(text) - size :]
 
 
 def _note(shown: int, total: int, source: str, keep: Literal["start", "end"]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from harness.errors import ConfigError
-from harness.text import clean_text
+from harness.text import clean_text, without_tags
 
 __all__ = ["RESERVED_TAGS", "fence", "tag_name"]
 
@@ -25,15 +25,12 @@ RESERVED_TAGS = frozenset(
         "notes",
         "session_context",
         "today",
+        "turns",
     }
 )
 """Tags of this library's prompts. No fenced text can open or close one, whichever its own tag is."""
 
 _TAG = re.compile(r"[a-z][a-z0-9_]{0,99}")
-# Characters that look like "<", and those that cannot be seen.
-_OPENING = "<\uff1c\ufe64\u2039\u3008\u276e"
-_UNSEEN = "\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u206a-\u206f\ufe00-\ufe0f\ufeff"
-_SLASHES = "/\uff0f\u2044\u2215"
 
 
 def fence(tag: str, text: str) -> str:
@@ -52,18 +49,10 @@ def fence(tag: str, text: str) -> str:
         return f"<{tag}></{tag}>"
     # Joined first: a tag may be broken over two lines.
     inner = "\n".join(f"  {line}" if line.strip() else "" for line in lines)
-    return f"<{tag}>\n{_pattern(tag).sub('&lt;', inner)}\n</{tag}>"
+    return f"<{tag}>\n{without_tags(inner, {tag, *RESERVED_TAGS})}\n</{tag}>"
 
 
 def tag_name(path: str) -> str:
     """The tag for the text of a file: `notes/Style.md` gives `notes_style_md`."""
     name = re.sub(r"[^a-z0-9]", "_", path.lower())[:90]
     return name if _TAG.fullmatch(name) else f"file_{name}"
-
-
-def _pattern(tag: str) -> re.Pattern[str]:
-    """Matches a bracket that begins one of the tags, however it is written."""
-    unseen = f"[{_UNSEEN}]*"
-    names = "|".join(unseen.join(map(re.escape, name)) for name in sorted({tag, *RESERVED_TAGS}))
-    before = rf"[\s{_SLASHES}{_UNSEEN}]*"
-    return re.compile(rf"[{_OPENING}](?={before}(?:{names}){unseen}(?![a-z0-9_]))", re.IGNORECASE)

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, TypeAlias
 
-from harness.errors import ConfigError, FileExists, FileMissing, FilesystemError, ModelMalformed
+from harness.errors import ConfigError, ContextOverflow, FileExists, FileMissing, FilesystemError, ModelMalformed
 from harness.filesystem.base import AbstractFilesystem
 from harness.memory.consolidation import checked_memory, consolidation_prompt
 from harness.memory.files import DAILY_FOLDER, MEMORY_FILE
+from harness.memory.fitting import AROUND_TOKENS, Fitting
 from harness.memory.notes import Notes, is_archived, next_notes, too_old
 from harness.memory.watermark import Mark, load_marks, save_marks, unread
 
@@ -31,6 +32,9 @@ Progress: TypeAlias = Callable[[str, Mapping[str, Any]], Awaitable[None]]
 """Is told how far it is: `consolidation_begin`, `consolidation_progress`, `consolidation_end`, and details."""
 
 _MOST_ROUNDS = 8
+_LEAST_ROOM = 800
+"""Tokens; a model that takes no more cannot keep a memory."""
+_ONLY_THE_END = "\n\nOf the memory file you are shown the end only. Answer with the new end; the rest stays as it is."
 _TRIES = 2
 _DAILY = re.compile(r"(\d{4}-\d\d-\d\d)\.md")
 
@@ -62,26 +66,55 @@ class MaintenanceConfig:
 
 
 async def maintain(
-    files: AbstractFilesystem, ask: Ask, config: MaintenanceConfig, now: datetime, progress: Progress
+    files: AbstractFilesystem,
+    ask: Ask,
+    config: MaintenanceConfig,
+    now: datetime,
+    progress: Progress,
+    *,
+    room: int | None = None,
 ) -> None:
     """Consolidate what is new, then archive what is old. Raises errors of `ModelError` and `FilesystemError`.
 
     Asks no model where there is nothing new. A MEMORY.md that is gone, although notes were taken
     into it, is made anew from the newest daily files.
+
+    `room` is how many estimated tokens one request may show the model; None for what is configured. A
+    request that it refuses as too long is made half as large. Of a MEMORY.md that is too large to be
+    shown, notes are merged into the end, and what stands before that stays as it is.
     """
-    marks = await _consolidate(files, ask, config, now, progress)
+    marks = await _fitted(files, ask, config, now, progress, room)
     await _archive(files, marks, now.astimezone(UTC).date() - timedelta(days=config.retention_days))
     await _prune_backups(files, config.backups)
 
 
+async def _fitted(
+    files: AbstractFilesystem, ask: Ask, config: MaintenanceConfig, now: datetime, progress: Progress, room: int | None
+) -> dict[str, Mark]:
+    while True:
+        fitting = Fitting(config.max_memory_tokens, config.max_input_tokens, room)
+        try:
+            return await _consolidate(files, ask, config, fitting, now, progress)
+        except ContextOverflow as error:
+            room = (config.max_memory_tokens + config.max_input_tokens + AROUND_TOKENS if room is None else room) // 2
+            if room < _LEAST_ROOM:
+                raise
+            log.info("a request to keep the memory was too long (%s); it is made half as large", error)
+
+
 async def _consolidate(
-    files: AbstractFilesystem, ask: Ask, config: MaintenanceConfig, now: datetime, progress: Progress
+    files: AbstractFilesystem,
+    ask: Ask,
+    config: MaintenanceConfig,
+    fitting: Fitting,
+    now: datetime,
+    progress: Progress,
 ) -> dict[str, Mark]:
     marks = await _known(files, config)
     archived = not marks or any(map(is_archived, marks))
     saved = False
     for number in range(1, _MOST_ROUNDS + 1):
-        notes = await next_notes(files, marks, config.max_input_tokens, archived=archived)
+        notes = await next_notes(files, marks, fitting.notes, archived=archived)
         if notes is None:
             break
         await progress(
@@ -89,7 +122,7 @@ async def _consolidate(
             {"round": number, "files": list(notes.paths), "left": notes.left},
         )
         try:
-            saved = await _round(files, ask, config, notes, now, backed_up=saved) or saved
+            saved = await _round(files, ask, fitting, notes, now, backed_up=saved) or saved
         except BaseException as error:
             await progress("consolidation_end", {"status": "failed", "rounds": number - 1, "error": str(error)})
             raise
@@ -112,12 +145,12 @@ async def _known(files: AbstractFilesystem, config: MaintenanceConfig) -> dict[s
 
 
 async def _round(
-    files: AbstractFilesystem, ask: Ask, config: MaintenanceConfig, notes: Notes, now: datetime, *, backed_up: bool
+    files: AbstractFilesystem, ask: Ask, fitting: Fitting, notes: Notes, now: datetime, *, backed_up: bool
 ) -> bool:
     """Take some notes into MEMORY.md; whether it was changed."""
     for _ in range(_TRIES):
         before = await _memory(files)
-        after = await _merged(ask, config, before or "", notes.text)
+        after = await _merged(ask, fitting, before or "", notes.text)
         if after == (before or ""):
             return False
         if before and not backed_up:
@@ -128,12 +161,14 @@ async def _round(
     raise FilesystemError("MEMORY.md is being changed all the time; it is consolidated later")
 
 
-async def _merged(ask: Ask, config: MaintenanceConfig, before: str, notes: str) -> str:
+async def _merged(ask: Ask, fitting: Fitting, before: str, notes: str) -> str:
     wrong: str | None = None
+    unseen, shown = fitting.divided(before, notes)
     for _ in range(_TRIES):
-        prompt = consolidation_prompt(before, notes, config.max_memory_tokens, wrong)
+        prompt = consolidation_prompt(shown, notes, fitting.memory, wrong)
+        system = prompt.system + _ONLY_THE_END if unseen else prompt.system
         try:
-            return checked_memory(before, await ask(prompt.system, prompt.user), config.max_memory_tokens)
+            return unseen + checked_memory(shown, await ask(system, prompt.user), fitting.memory)
         except ModelMalformed as error:
             wrong = str(error)
     raise ModelMalformed(

@@ -33,6 +33,8 @@ _LASTING = frozenset(
     "my i i'm i've our we always never prefer prefers remember live lives work works name called decided must like"  # noqa: SIM905 - as above
     " likes".split()
 )
+_TELLING = _LASTING - {"i", "we", "must"}
+_MARK = len("- \n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,17 +99,31 @@ def _stem(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
 
 
-def key_sentences(lines: Iterable[str], budget: int) -> list[str]:
-    """Statements of people and tools worth a place in a summary, oldest first, at most `budget` characters."""
+def key_sentences(lines: Iterable[str], budget: int, earlier: Iterable[str] = ()) -> list[str]:
+    """Statements of people and tools worth a place in a summary, oldest first, at most `budget` characters.
+
+    `earlier` are the lines of a summary that is among them: what it tells for good is taken over first, up to two
+    thirds of the budget, so that no number of summaries wears it away.
+    """
     found = list(dict.fromkeys(_statements(lines)))
-    ranked = sorted(range(len(found)), key=lambda n: (not _lasts(found[n]), -n))
+    known = frozenset(_statements(earlier))
+    held = [n for n, sentence in enumerate(found) if sentence in known and _tells(sentence)]
+    ranked = sorted(range(len(found)), key=lambda n: (not _tells(found[n]), not _lasts(found[n]), -n))
+    kept = _fitting(found, held, budget * 2 // 3)
+    rest = budget - sum(len(found[n]) + _MARK for n in kept)
+    kept |= _fitting(found, [n for n in ranked if n not in kept], rest)
+    return [found[n] for n in sorted(kept)]
+
+
+def _fitting(found: Sequence[str], chosen: Iterable[int], budget: int) -> set[int]:
+    """The first of the chosen that fit."""
     kept: set[int] = set()
-    for n in ranked:
-        budget -= len(found[n]) + 3
+    for n in chosen:
+        budget -= len(found[n]) + _MARK
         if budget < 0:
             break
         kept.add(n)
-    return [found[n] for n in sorted(kept)]
+    return kept
 
 
 def lasting_sentences(lines: Iterable[str]) -> list[str]:
@@ -128,3 +144,9 @@ def _statements(lines: Iterable[str]) -> Iterator[str]:
 def _lasts(sentence: str) -> bool:
     words: Sequence[str] = _WORD.findall(sentence.lower().replace("\u2019", "'"))
     return not _LASTING.isdisjoint(words)
+
+
+def _tells(sentence: str) -> bool:
+    """Whether a sentence names something for good, rather than that somebody did something."""
+    words: Sequence[str] = _WORD.findall(sentence.lower().replace("\u2019", "'"))
+    return not _TELLING.isdisjoint(words)

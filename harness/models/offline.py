@@ -43,8 +43,9 @@ class OfflineModel:
       results are then the answer.
     - Where the system text says "You consolidate the long-term memory", it adds new bullets to the file.
     - Where the system text says "You summarise conversations", or the last message begins with
-      "Summarise the conversation", it lists statements; where it says "You extract facts" or "You
-      keep the long-term memory", it lists those about the people, or answers NO_REPLY.
+      "Summarise the conversation", it lists statements, those that an earlier summary tells for good
+      first; where it says "You extract facts" or "You keep the long-term memory", it lists those about
+      the people, or answers NO_REPLY.
     - What stands in tags on lines of their own (`<session_context>…</session_context>`) counts as
       notes: it answers questions but is no directive.
 
@@ -233,8 +234,10 @@ def _summary(request: ModelRequest) -> str:
     # Behind a conversation the last message is the instruction; alone, it holds the material too.
     messages = request.messages[:-1] or request.messages
     lines = [line for lines in _spoken(messages) for line in lines]
-    budget = min(_LONGEST_SUMMARY, max(200, sum(map(len, lines)) // 2))
-    return _bullets(key_sentences(lines, budget)) or "- Nothing was stated."
+    earlier = [line for message in messages for line in _tagged(message.text, "context_summary").split("\n")]
+    taken_over = sum(map(len, earlier))
+    budget = min(_LONGEST_SUMMARY, max(200, taken_over + (sum(map(len, lines)) - taken_over) // 2))
+    return _bullets(key_sentences(lines, budget, earlier)) or "- Nothing was stated."
 
 
 def _spoken(messages: Sequence[Msg]) -> Iterator[list[str]]:

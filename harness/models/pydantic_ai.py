@@ -17,10 +17,10 @@ from pydantic_ai.models import ModelRequestParameters, infer_model
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
-from harness.errors import ContextOverflow, HarnessError, ModelMalformed, ModelRejected, ModelUnavailable
+from harness.errors import ContextOverflow, HarnessError, ModelError, ModelMalformed, ModelRejected, ModelUnavailable
 from harness.models.base import Chunk, Done, ModelRequest, TextDelta, ThinkingDelta, ToolCallDelta, ToolSpec
 from harness.models.pydantic_ai_errors import setup_error, translated
-from harness.models.pydantic_ai_messages import from_response, to_messages
+from harness.models.pydantic_ai_messages import from_response, to_messages, usage_of
 from harness.models.replay import for_provider
 from harness.models.tokens import estimate_request
 from harness.text import dumps
@@ -89,12 +89,14 @@ class PydanticAIModel:
         size = estimate_request(request)
         if size <= self._window:
             return error
-        return ContextOverflow(
+        overflow = ContextOverflow(
             f"{self._provider}:{self._name}: no answer to about {size} tokens, with a window of {self._window} "
             f"({error}); shorten the context",
             provider=self._provider,
             model=self._name,
         )
+        overflow.usage = error.usage
+        return overflow
 
     async def aclose(self) -> None:
         """Close the connections that were opened on the running event loop. The model can be used again."""
@@ -115,17 +117,26 @@ class PydanticAIModel:
             model_request_parameters=ModelRequestParameters(function_tools=[_tool(tool) for tool in request.tools]),
         ) as answer:
             calls: dict[int, tuple[str, str]] = {}
-            async for event in answer:
-                for chunk in _chunks(event, calls):
-                    yield chunk
+            try:
+                async for event in answer:
+                    for chunk in _chunks(event, calls):
+                        yield chunk
+            except Exception as error:
+                raise _counted(translated(error, self._provider, self._name), answer.get()) from error
             response = answer.get()
         if response.state != "complete":
-            raise ModelUnavailable(
+            broken = ModelUnavailable(
                 f"{self._provider}:{self._name}: the answer broke off; try again",
                 provider=self._provider,
                 model=self._name,
             )
-        yield Done(from_response(response, self._provider, self._name))
+            raise _counted(broken, response)
+        try:
+            message = from_response(response, self._provider, self._name)
+        except ModelMalformed as error:
+            _counted(error, response)
+            raise
+        yield Done(message)
 
     def _for_this_loop(self) -> ProviderModel:
         loop = asyncio.get_running_loop()
@@ -134,6 +145,13 @@ class PydanticAIModel:
                 self._models[loop] = self._spare or self._make()
                 self._spare = None
             return self._models[loop]
+
+
+def _counted(error: HarnessError, response: pai.ModelResponse) -> HarnessError:
+    """The error with what the provider had counted when the answer broke off."""
+    if isinstance(error, ModelError):
+        error.usage = usage_of(response.usage)
+    return error
 
 
 def openai_compatible(

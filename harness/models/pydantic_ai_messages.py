@@ -36,7 +36,7 @@ from harness.messages import (
 from harness.models.base import MediaLoader, ModelRequest
 from harness.text import read_json
 
-__all__ = ["from_response", "to_messages"]
+__all__ = ["from_response", "to_messages", "usage_of"]
 
 _log = logging.getLogger("harness.models")
 _parts: TypeAdapter[Any] = TypeAdapter(pai.ModelResponsePart)
@@ -239,7 +239,7 @@ def from_response(response: pai.ModelResponse, provider: str, model: str) -> Msg
         *blocks,
         provider=provider,
         model=model,
-        usage=_usage(response.usage),
+        usage=usage_of(response.usage),
         stop=_stop(response.finish_reason, blocks),
     )
 
@@ -283,7 +283,7 @@ def _media_kind(media_type: str) -> Any:
     return kind if kind in ("image", "audio", "video") else "file"
 
 
-def _usage(usage: RequestUsage) -> Usage | None:
+def usage_of(usage: RequestUsage) -> Usage | None:
     """Tokens as we count them, cached ones apart; None where the provider said nothing."""
     if not usage.has_values() or usage.unmeasured_requests:
         return None

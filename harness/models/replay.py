@@ -30,7 +30,7 @@ def for_provider(messages: Sequence[_Message], provider: str, model: str) -> lis
     - Payloads of other providers and models are taken off the blocks that carry them.
     - Ids of tool calls from other providers that are not of the form `[A-Za-z0-9_-]{1,64}` are
       replaced, in call and result alike, by ids that depend on the old id only.
-    - An assistant message of which nothing is left is left out.
+    - An assistant message of which nothing is left, or in which nothing ever was, is left out.
     """
     target = _Target(provider, model)
     edited = (_edit(message, target) for message in messages)
@@ -59,6 +59,8 @@ def _edit(message: _Message, target: _Target) -> _Message | None:
     if not isinstance(before, list):
         return message
     after = _edit_blocks(before, message.get("role"), message.get("provider"), target)
+    if _says_nothing(message.get("role"), after):
+        return None
     if after is before:
         return message
     return {**message, "content": after} if after else None
@@ -67,11 +69,22 @@ def _edit(message: _Message, target: _Target) -> _Message | None:
 def _edit_msg(message: Msg, target: _Target) -> Msg | None:
     before = [block.to_dict() for block in message.blocks]
     after = _edit_blocks(before, message.role, message.provider, target)
+    if _says_nothing(message.role, after):
+        return None
     if after is before:
         return message
     known = {id(data): block for data, block in zip(before, message.blocks, strict=True)}
     blocks = tuple(known.get(id(data)) or _rebuilt(data, message.blocks) for data in after)
     return message.model_copy(update={"blocks": blocks}) if blocks else None
+
+
+def _says_nothing(role: Any, blocks: Iterable[_BlockDict]) -> bool:
+    """Whether this is an answer without a word, which providers refuse to be shown."""
+    return role == "assistant" and all(_is_blank(block) for block in blocks)
+
+
+def _is_blank(block: _BlockDict) -> bool:
+    return block.get("type") == "text" and "opaque" not in block and not str(block.get("text", "")).strip()
 
 
 def _rebuilt(data: _BlockDict, blocks: Iterable[Block]) -> Block:

@@ -50,14 +50,26 @@ def _content_tokens(content: str | Iterable[Mapping[str, Any]]) -> int:
 def _block_tokens(block: Mapping[str, Any]) -> int:
     kind = block.get("type")
     if kind in ("text", "thinking"):
-        return _text_tokens(block.get("text", ""))
-    if kind in _MEDIA:
+        return _any_tokens(block.get("text", ""))
+    if isinstance(kind, str) and kind in _MEDIA:
         return MEDIA_TOKENS
     if kind == "toolUse":
-        return MESSAGE_TOKENS + _text_tokens(block.get("name", "")) + _json_tokens(block.get("input"))
+        return MESSAGE_TOKENS + _any_tokens(block.get("name", "")) + _json_tokens(block.get("input"))
     if kind == "toolResult":
-        return MESSAGE_TOKENS + _content_tokens(block.get("content") or ())
+        content = block.get("content") or ()
+        return MESSAGE_TOKENS + (_content_tokens(content) if _is_content(content) else _json_tokens(content))
     return _json_tokens(block)
+
+
+def _is_content(value: Any) -> bool:
+    """A block of a known type may have other fields than its type says; it is kept, and counted as what it is."""
+    return isinstance(value, str) or (
+        isinstance(value, list | tuple) and all(isinstance(item, Mapping) for item in value)
+    )
+
+
+def _any_tokens(value: Any) -> int:
+    return _text_tokens(value) if isinstance(value, str) else _json_tokens(value)
 
 
 def _tool_tokens(tool: ToolSpec) -> int:

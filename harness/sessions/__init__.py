@@ -5,11 +5,13 @@ from harness.sessions.answers import Answered
 from harness.sessions.branching import BranchInfo, Notes
 from harness.sessions.bundle import Bundle
 from harness.sessions.cache import OpenSession, SessionCache
-from harness.sessions.cards import card_line, turn_card
+from harness.sessions.cards import card_line, card_words, cards_message, numbered_line, turn_card
 from harness.sessions.catalog import SessionCatalog
 from harness.sessions.context_at import ContextAt
 from harness.sessions.digest import binding_digest, context_digest, message_digest
+from harness.sessions.digests import result_digest
 from harness.sessions.entries import Damage, Entry, Position
+from harness.sessions.full_record import evidence_id, full_record, full_tokens
 from harness.sessions.index import SessionInfo
 from harness.sessions.json_session import JsonSession
 from harness.sessions.memory_session import InMemorySession
@@ -69,16 +71,23 @@ __all__ = [
     "WorkspaceSession",
     "binding_digest",
     "card_line",
+    "card_words",
+    "cards_message",
     "context_digest",
     "cut_for",
     "default_redactor",
+    "evidence_id",
+    "full_record",
+    "full_tokens",
     "load_snapshot",
     "message_digest",
+    "numbered_line",
     "project",
     "reconcile",
     "redact_texts",
     "repair_session",
     "repairs",
+    "result_digest",
     "safe_cuts",
     "turn_card",
     "verify_bytes",

@@ -1,14 +1,19 @@
 """The anchor of a ledger: one block of 512 bytes that says where the synced end and the start of the view are.
 
 It is overwritten in place after each sync, so it names synced bytes only. One JSON object with the
-keys `v ledgerId session count bytes hash leaf boundary{seq,offset} deleted? sum`, filled up with
-spaces, a line feed at the end. `sum` is the SHA-256 of the bytes before `,"sum":`. A session id
-whose JSON is longer than 66 bytes stands as `sessionSha256`, of its UTF-8 bytes, instead of
-`session`. A block whose sum is wrong counts as absent.
+keys `v ledgerId session count bytes hash leaf boundary{seq,offset} deleted? mac? sum`, filled up with
+spaces, a line feed at the end (see `sealed`). A session id whose JSON is longer than 66 bytes stands
+as `sessionSha256`, of its UTF-8 bytes, instead of `session`. A block whose sum is wrong counts as absent.
+
+`mac` is there where the writer has a key: the HMAC-SHA256 of the JSON of what stands before it. Who can
+write the files but has no key cannot make another ledger and an anchor that fits it.
 """
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import re
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,14 +22,17 @@ from typing import Any
 from harness.errors import FileMissing, PersistenceError
 from harness.filesystem import disk
 from harness.sessions.entries import START, Position, digest
-from harness.text import dumps, loads
+from harness.sessions.sealed import BLOCK_BYTES, seal, unseal
+from harness.text import dumps
 
 __all__ = ["ANCHOR_BYTES", "Anchor", "encode_anchor", "parse_anchor", "read_anchor"]
 
-ANCHOR_BYTES = 512
+ANCHOR_BYTES = BLOCK_BYTES
 _MAX_SESSION = 66
-_SUM = b',"sum":"'
+_MAX_LEAF = 64  # ids of ours have 36; a longer one, which came with a bundle, must not fill the block
 _TRIES = 4
+_SUM = re.compile("[0-9a-f]{64}")
+_Bytes = bytes  # within the class `bytes` is a field
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,30 +50,41 @@ class Anchor:
     leaf: str
     boundary: Position = START
     deleted: tuple[str, ...] = ()
+    mac: str | None = None
+    shortened: bool = False
+    """Whether `session` is the digest of the id already, as a block says it that was read."""
 
     def names(self, session_id: str) -> bool:
         """Whether it is the anchor of this session; a long id stands in it as its digest."""
         return self.session in (session_id, digest(session_id.encode()))
 
+    def signed_with(self, key: _Bytes) -> bool:
+        """Whether somebody who has this key wrote it."""
+        made = _mac(_fields(self, self.deleted), key)
+        return self.mac is not None and hmac.compare_digest(self.mac.encode(), made.encode())
 
-def encode_anchor(anchor: Anchor) -> bytes:
-    """The block. Of `deleted` the newest that fit are kept."""
+    def believed_by(self, key: _Bytes | None) -> bool:
+        """Whether it counts: all do without a key, with one those that were signed with it."""
+        return not (key and self.count) or self.signed_with(key)
+
+
+def encode_anchor(anchor: Anchor, key: bytes | None = None) -> bytes:
+    """The block, signed where there is a key, else with the `mac` it has. Of `deleted` the newest that fit are kept."""
     for kept in range(len(anchor.deleted), -1, -1):
-        body = dumps(_fields(anchor, anchor.deleted[len(anchor.deleted) - kept :]))[:-1]
-        block = body + _SUM + digest(body).encode() + b'"}'
-        if len(block) < ANCHOR_BYTES:
+        fields = _fields(anchor, anchor.deleted[len(anchor.deleted) - kept :])
+        mac = _mac(fields, key) if key else anchor.mac
+        block = seal({**fields, "mac": mac} if mac else fields)
+        if len(block) == ANCHOR_BYTES:
             break
-    return block.ljust(ANCHOR_BYTES - 1) + b"\n"
+    return block
 
 
 def parse_anchor(block: bytes) -> Anchor | None:
-    """The anchor in a block; None if it is damaged."""
-    body, found, rest = block.partition(_SUM)
-    if len(block) != ANCHOR_BYTES or not found or rest[:64] != digest(body).encode():
-        return None
+    """The anchor in a block; None if it is damaged, or says what no writer ever said."""
+    fields = unseal(block)
     try:
-        return _anchor(loads(body + b"}"))
-    except (ValueError, KeyError, TypeError):
+        return _anchor(fields) if fields else None
+    except (ValueError, KeyError):
         return None
 
 
@@ -84,23 +103,60 @@ def read_anchor(path: Path) -> Anchor | None:
 
 
 def _fields(anchor: Anchor, deleted: tuple[str, ...]) -> dict[str, Any]:
-    long = len(dumps(anchor.session)) > _MAX_SESSION
     fields: dict[str, Any] = {"v": 1, "ledgerId": anchor.ledger_id}
-    fields |= {"sessionSha256": digest(anchor.session.encode())} if long else {"session": anchor.session}
-    fields |= {"count": anchor.count, "bytes": anchor.bytes, "hash": anchor.hash, "leaf": anchor.leaf}
+    if anchor.shortened:
+        fields["sessionSha256"] = anchor.session
+    elif len(dumps(anchor.session)) > _MAX_SESSION:
+        fields["sessionSha256"] = digest(anchor.session.encode())
+    else:
+        fields["session"] = anchor.session
+    fields |= {"count": anchor.count, "bytes": anchor.bytes, "hash": anchor.hash, "leaf": anchor.leaf[:_MAX_LEAF]}
     fields["boundary"] = {"seq": anchor.boundary.seq, "offset": anchor.boundary.offset}
     return fields | ({"deleted": list(deleted)} if deleted else {})
 
 
+def _mac(fields: dict[str, Any], key: bytes) -> str:
+    return hmac.new(key, dumps(fields), hashlib.sha256).hexdigest()
+
+
 def _anchor(data: dict[str, Any]) -> Anchor:
-    boundary = data["boundary"]
+    count, size, boundary = _number(data["count"]), _number(data["bytes"]), data["boundary"]
+    if type(boundary) is not dict:
+        raise ValueError(f"{boundary!r} is no position")
+    start = Position(_number(boundary["seq"]), _number(boundary["offset"]))
+    # Every line has a byte at least: no view begins before the first one or behind the end.
+    if count and not (1 <= start.seq <= count and start.seq - 1 <= start.offset <= size):
+        raise ValueError(f"{start} is no place in {count} lines of {size} bytes")
+    deleted = data.get("deleted", [])
+    if type(deleted) is not list:
+        raise ValueError(f"{deleted!r} is no list")
     return Anchor(
-        ledger_id=str(data["ledgerId"]),
-        session=str(data["session"] if "session" in data else data["sessionSha256"]),
-        count=int(data["count"]),
-        bytes=int(data["bytes"]),
-        hash=str(data["hash"]),
-        leaf=str(data["leaf"]),
-        boundary=Position(int(boundary["seq"]), int(boundary["offset"])),
-        deleted=tuple(str(item) for item in data.get("deleted", ())),
+        ledger_id=_text(data["ledgerId"]),
+        session=_text(data["session"] if "session" in data else data["sessionSha256"]),
+        count=count,
+        bytes=size,
+        hash=_text(data["hash"]),
+        leaf=_text(data["leaf"]),
+        boundary=start,
+        deleted=tuple(_text(item) for item in deleted),
+        mac=_hex(data["mac"]) if "mac" in data else None,
+        shortened="session" not in data,
     )
+
+
+def _number(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{value!r} is no number of lines or bytes")
+    return value
+
+
+def _hex(value: Any) -> str:
+    if not _SUM.fullmatch(_text(value)):
+        raise ValueError(f"{value!r} is no sum")
+    return str(value)
+
+
+def _text(value: Any) -> str:
+    if type(value) is not str:
+        raise ValueError(f"{value!r} is no text")
+    return value

@@ -14,6 +14,9 @@ from harness.text import clean_text, dumps
 
 __all__ = ["Binding", "make_binding"]
 
+_INLINE = 512 * 1024
+"""Bytes of texts and schemas that stand in the line of a binding."""
+
 
 @dataclass(frozen=True, slots=True)
 class Binding:
@@ -36,31 +39,40 @@ def make_binding(
     """A binding whose texts and schemas are left out where `written` has them.
 
     A text is named by the SHA-256 of its UTF-8 bytes, a tool by that of its JSON. What is larger
-    than `LARGE` goes to the file of that name.
+    than `LARGE`, and what makes the line longer than `_INLINE`, goes to the file of that name.
     """
-    seen = set(written)
-    blobs: Blobs = {}
+    parts = _Parts(written)
     fields = {
-        "system": [_text(part["name"], clean_text(part["text"]), seen, blobs) for part in system],
-        "tools": [_item(tool["name"], "schema", tool["schema"], dumps(tool["schema"]), seen, blobs) for tool in tools],
+        "system": [parts.text(part["name"], clean_text(part["text"])) for part in system],
+        "tools": [parts.item(tool["name"], "schema", tool["schema"], dumps(tool["schema"])) for tool in tools],
         "model": model,
         "provider": provider,
         "options": dict(options),
     }
-    return Binding(fields, binding_digest(fields), frozenset(seen - written), blobs)
+    return Binding(fields, binding_digest(fields), frozenset(parts.seen - written), parts.blobs)
 
 
-def _text(name: str, text: str, seen: set[str], blobs: Blobs) -> dict[str, Any]:
-    return _item(name, "text", text, text.encode(), seen, blobs)
+class _Parts:
+    """The texts of one binding; it exists to carry which were met and how many bytes stand in the line."""
 
+    def __init__(self, written: AbstractSet[str]) -> None:
+        self.seen = set(written)
+        self.blobs: Blobs = {}
+        self._inline = 0
 
-def _item(name: str, key: str, value: Any, raw: bytes, seen: set[str], blobs: Blobs) -> dict[str, Any]:
-    sha256 = digest(raw)
-    item = {"name": name, "sha256": sha256}
-    if sha256 in seen:
-        return item
-    seen.add(sha256)
-    if len(raw) > LARGE:
-        blobs[sha256] = raw
-        return item
-    return {**item, key: value}
+    def text(self, name: str, text: str) -> dict[str, Any]:
+        return self.item(name, "text", text, text.encode())
+
+    def item(self, name: str, key: str, value: Any, raw: bytes) -> dict[str, Any]:
+        sha256 = digest(raw)
+        item = {"name": name, "sha256": sha256}
+        if sha256 in self.seen:
+            return item
+        self.seen.add(sha256)
+        # In the line quotes and control characters take more bytes than here.
+        size = len(raw) if key == "schema" else len(dumps(value))
+        if len(raw) > LARGE or self._inline + size > _INLINE:
+            self.blobs[sha256] = raw
+            return {**item, "stored": {"sha256": sha256, "bytes": len(raw)}}
+        self._inline += size
+        return {**item, key: value}

@@ -10,14 +10,16 @@ exactly what was logged.
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from harness.errors import ConfigError, FileMissing, SessionDamaged
+from harness.errors import ConfigError, FileMissing, PersistenceError, SessionDamaged
 from harness.filesystem import disk
 from harness.messages import MessageDict
 from harness.sessions.entries import MAX_LINE, digest
+from harness.sessions.shapes import is_message
 from harness.text import dumps, loads
 
 __all__ = [
@@ -42,6 +44,7 @@ Blobs: TypeAlias = dict[str, bytes]
 """Contents by their SHA-256."""
 BlobReader: TypeAlias = Callable[[str], bytes]
 
+_log = logging.getLogger("harness.sessions")
 _ROOM = MAX_LINE - 16 * 1024  # what the envelope and small fields leave of a line
 _PREVIEW = 2000
 _PREVIEW_KEYS = ("type", "id", "name", "isError", "synthetic")
@@ -64,11 +67,17 @@ def read_blob(folder: Path, sha256: str) -> bytes:
 
 
 def write_blobs(folder: Path, blobs: Mapping[str, bytes], *, sync: bool) -> None:
-    """Write contents that are not there yet; with `sync` they and their folders are durable on return."""
+    """Write contents that are not there yet; with `sync` they and their folders are durable on return.
+
+    A file that has the name and not the bytes, from a rotten disk or a forger, gets the right ones: a line is about to
+    rely on it.
+    """
     for sha256, data in blobs.items():
         path = blob_path(folder, sha256)
         disk.make_folder(path.parent, sync=sync)
-        disk.create(path, data, sync=sync)
+        if not disk.create(path, data, sync=sync) and not _holds(path, data):
+            _log.warning("%s had other bytes than its name says; the right ones were put there", path)
+            disk.replace(path, data, sync=sync)
 
 
 def block_text(block: Mapping[str, Any]) -> str:
@@ -91,7 +100,8 @@ def shrink_message(message: MessageDict, raw: bytes) -> tuple[MessageDict, Blobs
     if len(dumps(small["content"])) > _ROOM:
         blobs = {}
         small["content"] = [_store([*blocks], {"type": "blocks"}, blobs)]
-    rest, more = shrink_fields({key: value for key, value in small.items() if key not in ("id", "role", "content")})
+    others = {key: value for key, value in small.items() if key not in ("id", "role", "content")}
+    rest, more = shrink_fields(others, dumps(others))
     return {key: rest.get(key, value) for key, value in small.items()}, blobs | more
 
 
@@ -108,11 +118,11 @@ def expand_message(message: MessageDict, read: BlobReader) -> MessageDict:
     return {**whole, "content": blocks}
 
 
-def shrink_fields(fields: Mapping[str, Any]) -> tuple[dict[str, Any], Blobs]:
-    """Fields of an entry as they fit into a line: the largest move to files until the rest fits."""
+def shrink_fields(fields: Mapping[str, Any], raw: bytes) -> tuple[dict[str, Any], Blobs]:
+    """Fields of an entry, and their JSON, as they fit into a line: the largest move to files until the rest fits."""
     blobs: Blobs = {}
     small = dict(fields)
-    if len(dumps(small)) <= _ROOM:
+    if len(raw) <= _ROOM:
         return small, blobs
     sizes = {key: len(dumps(value)) for key, value in fields.items()}
     while sum(sizes.values()) > _ROOM:
@@ -130,15 +140,31 @@ def expand_fields(fields: Mapping[str, Any], read: BlobReader) -> dict[str, Any]
 
 
 def try_expand(data: dict[str, Any], read: BlobReader) -> bool:
-    """Put files back into a parsed entry in place; False if one is missing or changed: the preview stays."""
-    try:
-        if isinstance(message := data.get("message"), dict):
-            data["message"] = expand_message(message, read)
-        else:
-            data.update(expand_fields(data, read))
-    except (FileMissing, SessionDamaged, ValueError):
+    """Put files back into a parsed entry in place; False if one is missing, changed or cannot be read.
+
+    Then the previews of blocks stay, and a message is without the fields that are elsewhere.
+    """
+    found = data.get("message")
+    message: MessageDict | None = found if isinstance(found, dict) else None
+    whole = _read_back(data, message, read)
+    if message is not None and not is_message(whole.get("message")):
+        data["message"] = {key: value for key, value in message.items() if not _stored_field(value)}
         return False
-    return True
+    data.update(whole)
+    return bool(whole)
+
+
+def _read_back(data: dict[str, Any], message: MessageDict | None, read: BlobReader) -> dict[str, Any]:
+    """The fields with their files put back in; none where one of them cannot be."""
+    try:
+        return expand_fields(data, read) if message is None else {"message": expand_message(message, read)}
+    except (FileMissing, PersistenceError, SessionDamaged, TypeError, ValueError):
+        return {}
+
+
+def _holds(path: Path, data: bytes) -> bool:
+    mark = disk.mark(path)
+    return mark is not None and mark.size == len(data) and disk.read(path) == data
 
 
 def _shrink_block(block: Any, blobs: Blobs) -> Any:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from harness.filesystem import disk
-from harness.sessions.entries import START, Entry
+from harness.sessions.entries import Entry
 from harness.sessions.layout import Owner, SessionFiles
-from harness.sessions.reading import Loaded, active_path, scan, texts_written
+from harness.sessions.reading import Loaded, active_path, texts_written
 from harness.sessions.search import message_text
+from harness.sessions.skimming import read_entries, skim
 from harness.sessions.strict import read_strictly, whole_data
 from harness.sessions.turn_ends import path_to_end
 from harness.sessions.turns import boundary_of, newest_boundary, opens_turn
@@ -53,20 +53,19 @@ def find_branch(files: SessionFiles, owner: Owner, entry_id: str) -> Loaded:
     boundary = boundary_of(path)
     kept = [entry for entry in path if entry.seq >= boundary.seq]
     for entry in kept:
-        entry.data.update(whole_data(entry, files))
+        entry.data, entry.cut = whole_data(entry, files), False
     written = texts_written(path, newest_boundary(path))
     return Loaded(path=kept, leaf=path[-1].id, written=written, boundary=boundary)
 
 
 def has_line(files: SessionFiles, entry_id: str) -> bool:
     """Whether a ledger has a line of this id, in a worker."""
-    entries, _, _ = scan(disk.read(files.ledger), START)
-    return any(entry.id == entry_id for entry in entries)
+    return any(entry.id == entry_id for entry in read_entries(files.ledger))
 
 
 def read_branches(files: SessionFiles) -> list[BranchInfo]:
     """The branches of a ledger, in a worker; damage is stepped over."""
-    entries, _, _ = scan(disk.read(files.ledger), START)
+    entries, _, _ = skim(files.ledger)
     return branches_of(entries)
 
 
@@ -87,11 +86,10 @@ def branches_of(entries: Sequence[Entry]) -> list[BranchInfo]:
 
 def read_notes(files: SessionFiles) -> Notes:
     """The labels and the title in a ledger, in a worker."""
-    entries, _, _ = scan(disk.read(files.ledger), START)
-    return notes_of(entries)
+    return notes_of(read_entries(files.ledger))
 
 
-def notes_of(entries: Sequence[Entry]) -> Notes:
+def notes_of(entries: Iterable[Entry]) -> Notes:
     """The labels and the title among these lines, those of all branches."""
     labels: dict[str, str] = {}
     title = None

@@ -22,6 +22,7 @@ from harness.text import dumps, read_json
 
 __all__ = [
     "ANCHOR",
+    "CONTENTS",
     "CONTEXT",
     "LEDGER",
     "MANIFEST",
@@ -36,6 +37,8 @@ MANIFEST = "manifest.json"
 LEDGER = "session.log.jsonl"
 CONTEXT = "session.jsonl"
 ANCHOR = "session.head.json"
+CONTENTS = "files/"
+"""How the names of contents begin."""
 MAX_BYTES = 1024**3
 """Bytes that a bundle may unpack to, unless somebody says otherwise."""
 

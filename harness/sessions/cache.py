@@ -7,6 +7,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 
 from harness.sessions.built import BuiltMessages
+from harness.sessions.past_turns import PastTurns
 from harness.sessions.prefix import PrefixWatch
 from harness.sessions.snapshot import SnapshotWriter
 from harness.sessions.tree import SessionTree
@@ -27,6 +28,7 @@ class OpenSession:
     snapshots: SnapshotWriter = field(default_factory=SnapshotWriter)
     built: BuiltMessages = field(default_factory=BuiltMessages)
     prefixes: PrefixWatch = field(default_factory=PrefixWatch)
+    past: PastTurns = field(default_factory=PastTurns)
 
 
 class SessionCache:

@@ -6,7 +6,7 @@ Nothing here asks a model. What a card leaves out stands in the ledger, under th
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.messages import MessageDict
@@ -14,15 +14,27 @@ from harness.models.tokens import estimate_tokens
 from harness.sessions.blobs import block_text
 from harness.sessions.entries import EntryDict
 from harness.sessions.projection import Turn
-from harness.sessions.turns import blocks_of
-from harness.text import dumps
+from harness.sessions.turns import FRAMES, blocks_of
+from harness.sessions.words import words_of
+from harness.text import clean_text, dumps, without_tags
 
-__all__ = ["card_line", "in_short", "turn_card"]
+__all__ = [
+    "CARDS_FRAME",
+    "card_line",
+    "card_words",
+    "cards_message",
+    "first_sentence",
+    "in_short",
+    "numbered_line",
+    "turn_card",
+]
 
 _WORDS = 60
 _LETTERS = 400
 _ARGUMENTS = 1000
-_SENTENCE = re.compile(r".+?(?:[.!?…](?=\s|$)|[\u3002\uff01\uff1f]|\n|$)")
+_LINE_ANSWER, _LINE_LETTERS, _LINE_TOOLS = 12, 160, 12
+# It begins with one set of letters, so that the search runs over text without an end at full speed.
+_SENTENCE_END = re.compile(r"[.!?…\u3002\uff01\uff1f\n](?:(?<=[\u3002\uff01\uff1f\n])|(?=\s|$))")
 
 
 def turn_card(turn: Turn, outcome: str) -> dict[str, Any]:
@@ -51,21 +63,87 @@ def turn_card(turn: Turn, outcome: str) -> dict[str, Any]:
 
 def card_line(card: Mapping[str, Any]) -> str:
     """A card as one line of text: `asked: … → did: … → answered: …`."""
-    counts: dict[str, int] = {}
-    for each in card.get("did", ()):
-        counts[str(each.get("tool"))] = counts.get(str(each.get("tool")), 0) + 1
-    did = ", ".join(f"{tool} \u00d7{count}" if count > 1 else tool for tool, count in counts.items()) or "nothing"
+    did = ", ".join(_tools(card)) or "nothing"
     return f"asked: {card.get('asked', '')} → did: {did} → answered: {card.get('answered', '')}"
+
+
+def numbered_line(number: int, card: Mapping[str, Any]) -> str:
+    """A card as one line among others: `#12 asked: … → did: … → answered: …`, `number` being its turn's.
+
+    One line whatever the card holds, each part of it bounded; what is left out ends in `…`. A turn
+    that did not end well says how it ended. The answer is only hinted at: `recall` has the whole.
+    """
+    tools = [_few(tool, _LINE_TOOLS) for tool in _tools(card)]
+    more = [f"{len(tools) - _LINE_TOOLS} more"] if len(tools) > _LINE_TOOLS else []
+    did = ", ".join([*tools[:_LINE_TOOLS], *more]) or "nothing"
+    asked, answer = in_short(str(card.get("asked", ""))), _few(str(card.get("answered", "")), _LINE_ANSWER)
+    outcome = str(card.get("outcome", "completed"))
+    ended = "" if outcome in ("completed", "unrecorded") else f" ({_few(outcome, _LINE_ANSWER)})"
+    line = f"#{number} asked: {asked} → did: {did} → answered: {answer or 'nothing'}{ended}"
+    return without_tags(" ".join(clean_text(line).split()), FRAMES)
+
+
+def cards_message(first_turn_id: str, lines: Sequence[str]) -> MessageDict:
+    """The message that shows cards: `lines` as `numbered_line` makes them, oldest first.
+
+    It costs at most `CARDS_FRAME` and what each line, with a line feed, costs alone. Its id comes
+    from the first turn it shows, so that it is the same message for as long as it begins there.
+    """
+    inner = without_tags("\n".join(lines), FRAMES)
+    text = f"<turns>\n{_CARDS_HEADING}\n{inner}\n</turns>"
+    return {"id": f"{first_turn_id}/cards", "role": "user", "content": [{"type": "text", "text": text}]}
+
+
+def card_words(card: Mapping[str, Any]) -> frozenset[str]:
+    """The words by which a turn is found: of what was asked and answered, and of the calls that were made."""
+    did = _done(card)
+    said = [str(card.get("asked", "")), str(card.get("answered", "")), *(str(each.get("tool")) for each in did)]
+    return words_of("\n".join([*said, *(text for each in did for text in _texts(each.get("args")))]))
+
+
+def first_sentence(text: str) -> str:
+    """The text up to the end of its first sentence or line."""
+    text = text.strip()
+    end = _SENTENCE_END.search(text, 1)
+    return text[: end.end()].strip() if end else text
 
 
 def in_short(text: str) -> str:
     """A text of at most 60 words as it is; of a longer one the first sentence, or its first 60 words."""
-    words = text.split()
-    if len(words) <= _WORDS and len(text) <= _LETTERS:
-        return text.strip()
-    first = _SENTENCE.match(text.strip())
-    short = " ".join((first.group() if first else text).split()[:_WORDS])
+    text = text.strip()
+    if len(text) <= _LETTERS and len(text.split(None, _WORDS)) <= _WORDS:
+        return text
+    short = " ".join(first_sentence(text).split(None, _WORDS)[:_WORDS])
     return short if len(short) <= _LETTERS else f"{short[:_LETTERS]}…"
+
+
+def _tools(card: Mapping[str, Any]) -> list[str]:
+    """The tools in the order of their first use, with how often."""
+    counts: dict[str, int] = {}
+    for each in _done(card):
+        counts[str(each.get("tool"))] = counts.get(str(each.get("tool")), 0) + 1
+    return [f"{tool} \u00d7{count}" if count > 1 else tool for tool, count in counts.items()]
+
+
+def _done(card: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    did = card.get("did")
+    return [each for each in did if isinstance(each, Mapping)] if isinstance(did, list) else []
+
+
+def _few(text: str, most: int) -> str:
+    """Its first words, and letters, with a mark where there are more."""
+    words = text.split()
+    short = " ".join(words[:most])[:_LINE_LETTERS]
+    return short if short == " ".join(words) else f"{short}…"
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every text in a value, names of fields aside."""
+    if isinstance(value, Mapping | list):
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(item)
+    elif isinstance(value, str):
+        yield value
 
 
 def _did(call: EntryDict, results: Mapping[str, EntryDict]) -> EntryDict:
@@ -100,3 +178,8 @@ def _text(message: MessageDict) -> str:
     return "\n".join(
         block_text(block) for block in blocks if isinstance(block, dict) and block.get("type") != "thinking"
     )
+
+
+_CARDS_HEADING = "Earlier turns of this conversation, a line each; recall(turn=n) shows one whole."
+CARDS_FRAME = estimate_tokens(cards_message("", []))
+"""Tokens that the message with cards costs apart from its lines."""

@@ -7,7 +7,7 @@ import builtins
 import contextvars
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,10 +15,8 @@ from pathlib import Path
 from harness.errors import (
     FileMissing,
     HarnessError,
-    NewerFormat,
     PersistenceError,
     SessionBusy,
-    SessionDamaged,
     SessionNotFound,
 )
 from harness.filesystem import disk, pool
@@ -26,13 +24,14 @@ from harness.filesystem.disk import DirItem
 from harness.filesystem.locks import FileLock
 from harness.ids import timestamp
 from harness.messages import MessageDict
+from harness.sessions.anchor import read_anchor
 from harness.sessions.deleting import remove_session
-from harness.sessions.entries import parse_line
-from harness.sessions.formats import check_format
+from harness.sessions.headers import checked_header, read_first_line
 from harness.sessions.history import read_history
 from harness.sessions.index import (
     SessionInfo,
     encode_index,
+    info_of_file,
     info_of_ledger,
     parse_index,
     session_files,
@@ -40,13 +39,15 @@ from harness.sessions.index import (
     title_of,
 )
 from harness.sessions.layout import Owner, SessionFiles
-from harness.sessions.reading import read_first_line
 from harness.sessions.search import SearchHit, rank, search_ledger, search_words
+from harness.sessions.skimming import read_entries
+from harness.text import dumps
 
 __all__ = ["SessionCatalog"]
 
 _log = logging.getLogger("harness.sessions")
 _LOCK_SECONDS = 10.0
+_AT_ONCE = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +93,21 @@ class SessionCatalog:
         self._changes: dict[str, list[_Change]] = {}
         self._writer: asyncio.Task[None] | None = None
         self._lock = threading.Lock()
+        self._told = False
+        self._unread: set[str] = set()
 
     async def list(self) -> builtins.list[SessionInfo]:
         """All sessions, by id, as the index and the files have them. Reads no ledger that the index knows.
 
-        An index that is damaged or behind is made right on the way.
+        An index that is damaged or behind is made right on the way, where it can be written to.
         """
-        infos = await self._write_changes()
+        try:
+            infos = await self._write_changes()
+        except PersistenceError as error:
+            if not self._told:
+                _log.warning("the list of sessions in %s is only read: %s", self.folder, error)
+            self._told = True
+            infos = await pool.run(lambda: self._merged(dict(self._changes), rebuild=False)[0])
         return [infos[key] for key in sorted(infos)]
 
     async def exists(self, session_id: str) -> bool:
@@ -109,6 +118,14 @@ class SessionCatalog:
     async def history(self, session_id: str, last_n: int) -> builtins.list[MessageDict]:
         """The last messages, oldest first, compacted ones too. Raises `SessionNotFound`, `SessionDamaged`."""
         return await pool.run(self._history, session_id, last_n)
+
+    async def read(self, session_id: str, last_n: int) -> AsyncIterator[MessageDict]:
+        """The same as `history`, message by message, so that none is held longer than it is looked at."""
+        files = await pool.run(self._checked, session_id)
+        messages = read_history(files.ledger, files.blobs, last_n)
+        while part := await pool.run(_some, messages):
+            for message in part:
+                yield message
 
     async def search(self, query: str, limit: int = 10, session_id: str | None = None) -> builtins.list[SearchHit]:
         """The best matches for the words of `query`, in all sessions or in one; best first.
@@ -126,23 +143,23 @@ class SessionCatalog:
             hits = rank([*hits, *await pool.run(self._search_any, each, words)], limit)
         return hits
 
-    async def delete(self, session_id: str, *, timeout: float = 30, remember: bool = False) -> bool:
+    async def delete(self, session_id: str, *, timeout: float = 30) -> bool:
         """Remove a session with all its files; False if there was none. Waits for its writer.
 
-        With `remember` a snapshot that is kept elsewhere cannot bring it back: the id of the ledger
-        stays behind. Raises `SessionBusy` when a call keeps the session longer than `timeout`.
+        The id of the ledger stays behind, so that a snapshot which is kept elsewhere cannot bring it back.
+        Raises `SessionBusy` when a call keeps the session longer than `timeout`.
         """
         files = self._files(session_id)
         lock = FileLock(files.lock)
         await lock.acquire(timeout)
         try:
-            existed = await pool.run(remove_session, files, session_id, remember=remember)
+            existed = await pool.run(remove_session, files, session_id)
             self._changes.pop(session_id, None)
         except BaseException:
             lock.release()
             raise
         lock.unlink_and_release()
-        await self._write_changes()
+        await self._flush_or_tell()
         return existed
 
     def note(self, info: SessionInfo) -> None:
@@ -168,11 +185,18 @@ class SessionCatalog:
             await self._write_changes()
 
     async def aclose(self) -> None:
-        """Write what is noted and stop writing in the background."""
+        """Write what is noted and stop writing in the background. The list is a copy: that it cannot be is logged."""
         writer, self._writer = self._writer, None
         if writer is not None and not writer.get_loop().is_closed():
             await _stop(writer)
-        await self.flush()
+        if self._changes:
+            await self._flush_or_tell()
+
+    async def _flush_or_tell(self) -> None:
+        try:
+            await self._write_changes()
+        except (PersistenceError, SessionBusy) as error:
+            _log.warning("the list of sessions in %s could not be written, it is made anew: %s", self.folder, error)
 
     def _note(self, session_id: str, change: _Change) -> None:
         with self._lock:
@@ -210,24 +234,23 @@ class SessionCatalog:
     def _checked(self, session_id: str) -> SessionFiles:
         files = self._files(session_id)
         try:
-            header = parse_line(read_first_line(files.ledger))
+            first = read_first_line(files.ledger)
         except FileMissing:
             raise SessionNotFound(
                 f"there is no session {session_id!r} of this user with agent {self._agent!r}; "
                 "list() shows those there are"
             ) from None
-        if header and header["type"] == "header":
-            check_format(header, files.ledger)
-            Owner(session_id, self._agent, self._namespace).check(header, files.ledger)
+        owner = Owner(session_id, self._agent, self._namespace)
+        checked_header(files.ledger, first, owner, read_anchor(files.anchor))
         return files
 
     def _history(self, session_id: str, last_n: int) -> builtins.list[MessageDict]:
         files = self._checked(session_id)
-        return read_history(files.ledger, files.blobs, last_n)
+        return [*read_history(files.ledger, files.blobs, last_n)]
 
     def _search_one(self, session_id: str, words: tuple[str, ...]) -> builtins.list[SearchHit]:
         try:
-            return search_ledger(session_id, disk.read(self._checked(session_id).ledger), words)
+            return search_ledger(session_id, read_entries(self._checked(session_id).ledger), words)
         except (FileMissing, SessionNotFound):
             return []  # deleted meanwhile
 
@@ -235,7 +258,7 @@ class SessionCatalog:
         """One session among others: a damaged one must not hide what the others hold."""
         try:
             return self._search_one(session_id, words)
-        except (NewerFormat, SessionDamaged) as error:
+        except HarnessError as error:
             _log.warning("a session was left out of the search: %s", error)
             return []
 
@@ -248,31 +271,61 @@ class SessionCatalog:
         if disk.mark(self.folder) is None:
             return {}
         with FileLock(self.folder / "sessions.json.lock").hold(_LOCK_SECONDS):
-            raw, known = self._read_index()
-            files = session_files(self.folder)
-            infos = {key: self._current(key, item, known.get(key), changes) for key, item in files.items()}
-            fresh = encode_index(infos)
-            if fresh != raw and (infos or raw):
+            if not disk.is_file_or_nothing(self._index):
+                disk.set_aside(self._index)
+            infos, fresh = self._merged(changes, rebuild=True)
+            if fresh is not None:
                 disk.replace(self._index, fresh, sync=False)
-        # What was written since is seen by the time of the file, without reading it.
-        return {key: replace(info, updated_at=max(info.updated_at, time_of(files[key]))) for key, info in infos.items()}
+        return infos
 
-    def _read_index(self) -> tuple[bytes, dict[str, SessionInfo]]:
+    def _merged(self, changes: _Changes, *, rebuild: bool) -> tuple[dict[str, SessionInfo], bytes | None]:
+        """The list, and the bytes of its file where they are not there yet; `rebuild` sets a damaged one aside."""
+        raw, known = self._read_index(rebuild)
+        files = session_files(self.folder)
+        listed = ((key, self._current(key, item, known.get(key), changes)) for key, item in files.items())
+        infos = {key: info for key, info in listed if info is not None}
+        fresh = encode_index(infos)
+        unread = {key: info_of_file(key, item) for key, item in files.items() if key not in infos}
+        # What was written since is seen by the time of the file, without reading it.
+        seen = {key: replace(info, updated_at=max(info.updated_at, time_of(files[key]))) for key, info in infos.items()}
+        seen |= unread  # not into the file: what they are called is seen once they can be read again
+        return seen, fresh if fresh != raw and (infos or raw) else None
+
+    def _read_index(self, rebuild: bool) -> tuple[bytes, dict[str, SessionInfo]]:
         try:
             raw = disk.read(self._index)
         except FileMissing:
             return b"", {}
         known = parse_index(raw)
-        if known is None:
+        if known is None and rebuild:
             aside = disk.set_aside(self._index)
             _log.warning("the list of sessions was damaged; it was kept as %s and made anew from the sessions", aside)
         return raw, known or {}
 
-    def _current(self, key: str, item: DirItem, known: SessionInfo | None, changes: _Changes) -> SessionInfo:
-        info = known or info_of_ledger(key, self.folder / item.name)
+    def _current(self, key: str, item: DirItem, known: SessionInfo | None, changes: _Changes) -> SessionInfo | None:
+        """The entry of one session among others; None where its ledger cannot be read, which is logged once."""
+        try:
+            info = known or info_of_ledger(key, self.folder / item.name)
+        except HarnessError as error:
+            if key not in self._unread:
+                _log.warning("session %r is listed without its title: %s", key, error)
+            self._unread.add(key)
+            return None
         for change in changes.get(key, ()):
             info = change.apply(info, counted=known is None)
         return info
+
+
+def _some(messages: Iterator[MessageDict]) -> list[MessageDict]:
+    """The next few messages, not many more bytes than `_AT_ONCE`; none at the end."""
+    found: list[MessageDict] = []
+    size = 0
+    for message in messages:
+        found.append(message)
+        size += len(dumps(message))
+        if size > _AT_ONCE:
+            break
+    return found
 
 
 async def _stop(writer: asyncio.Task[None]) -> None:

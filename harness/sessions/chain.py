@@ -6,7 +6,7 @@ damage, so that one bad line hides nothing that follows it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from harness.sessions.findings import Finding, Kind
 from harness.sessions.line_table import LineTable
@@ -21,12 +21,32 @@ def chain_findings(table: LineTable) -> list[Finding]:
 
     The end is not protected by a link: an edited or missing last line shows only against the anchor.
     """
-    if not table.breaks:
-        return []
     found: dict[tuple[str, int], Finding] = {}
-    for finding in _Chain(table).findings():
+    for finding in _Chain(table).findings() if table.breaks else ():
         found.setdefault((finding.kind, finding.line), finding)
-    return sorted(found.values(), key=lambda finding: finding.line)
+    # Where lines are not where they were written, what they follow cannot be either.
+    wrong = [] if any(finding.error for finding in found.values()) else _wrong_tree(table)
+    return sorted([*found.values(), *wrong], key=lambda finding: finding.line)
+
+
+def _wrong_tree(table: LineTable) -> Iterator[Finding]:
+    """Lines that are linked as they must be and yet cannot have been written here: the tree they make is none."""
+    if not table.grown:
+        first: dict[int, int] = {}
+        for line, number in enumerate(table.ids):
+            if number and (known := first.setdefault(number, line)) != line:
+                text = f"it has the id of line {known + 1}; {_RESTORE}"
+                yield Finding("doubled", line + 1, table.starts[line], True, text)
+    wanted = set(table.parents.values())
+    places = {number: line for line, number in _backwards(table.ids) if number in wanted} if wanted else {}
+    for line, parent in table.parents.items():
+        if (place := places.get(parent, -1)) >= line:
+            text = f"it names line {place + 1}, which is not before it, as the one it goes on from; {_RESTORE}"
+            yield Finding("reordered", line + 1, table.starts[line], True, text)
+
+
+def _backwards(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
+    return ((line, numbers[line]) for line in range(len(numbers) - 1, -1, -1))
 
 
 class _Chain:

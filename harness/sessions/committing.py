@@ -26,6 +26,7 @@ __all__ = ["Commit", "ContextUpdate", "blob_lock"]
 
 _log = logging.getLogger("harness.sessions")
 _BLOB_LOCK_SECONDS = 60.0
+_PIECE = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class Commit:
 
     def run(self) -> None:
         """Do it, in a worker. Raises `PersistenceError`; then the ledger has none of the lines."""
-        with self._blobs_in_place():
+        with self._blobs_in_place() if self.blobs else contextlib.nullcontext():
             self.ledger.write(self.lines, self.sync)
             self.written = True
         if self.update:
@@ -75,9 +76,6 @@ class Commit:
 
     @contextlib.contextmanager
     def _blobs_in_place(self) -> Iterator[None]:
-        if not self.blobs:
-            yield
-            return
         # Synced also where the lines are not yet: a later sync of the ledger makes those durable.
         disk.make_folder(self.files.blobs, sync=self.durable)
         # A session that is deleted now must not take away a content that these lines begin to name.
@@ -86,12 +84,13 @@ class Commit:
             yield
 
     def _copies(self, entries: Sequence[Entry]) -> list[bytes]:
-        """The bytes of lines, read back from the ledger in one piece."""
-        if not entries:
-            return []
-        first, last = entries[0], entries[-1]
-        data = disk.read(self.files.ledger, first.offset, last.offset + last.size - first.offset)
-        return [data[e.offset - first.offset :][: e.size] for e in entries]
+        """The bytes of lines, read back from the ledger in pieces; what lies between them may be long."""
+        copies: list[bytes] = []
+        for piece in _pieces(entries):
+            start = piece[0].offset
+            data = disk.read(self.files.ledger, start, piece[-1].offset + piece[-1].size - start)
+            copies += [data[e.offset - start : e.offset - start + e.size] for e in piece]
+        return copies
 
     def _write_anchor(self, block: bytes) -> None:
         try:
@@ -104,6 +103,15 @@ class Commit:
             work()
         except Exception:  # noqa: BLE001 - the lines are written, whatever else goes wrong
             _log.warning("what went along with a commit to %s failed", self.files.ledger, exc_info=True)
+
+
+def _pieces(entries: Sequence[Entry]) -> Iterator[Sequence[Entry]]:
+    """The lines in groups that are worth one reading each."""
+    first = 0
+    for index in range(1, len(entries) + 1):
+        if index == len(entries) or entries[index].offset + entries[index].size - entries[first].offset > _PIECE:
+            yield entries[first:index]
+            first = index
 
 
 def blob_lock(folder: Path) -> FileLock:

@@ -13,13 +13,14 @@ from harness.filesystem import disk
 from harness.messages import MessageDict
 from harness.models.replay import for_provider
 from harness.sessions.blobs import read_blob, try_expand
-from harness.sessions.digest import binding_digest, context_digest, message_digest
+from harness.sessions.digest import binding_digest, context_digest, items_of, message_digest
 from harness.sessions.entries import START, Entry, EntryDict, digest
 from harness.sessions.layout import SessionFiles
+from harness.sessions.numbering import count_turns, turns_before
 from harness.sessions.projection import project
 from harness.sessions.reading import active_path, scan
-from harness.sessions.selecting import selected_messages
-from harness.sessions.turns import boundary_of, message_of
+from harness.sessions.selecting import Closed, selected_messages
+from harness.sessions.turns import boundary_of, message_of, newest_boundary
 from harness.text import dumps, loads
 
 __all__ = ["ContextAt", "context_of", "read_context"]
@@ -62,16 +63,20 @@ def read_context(files: SessionFiles, entry_id: str) -> ContextAt:
 def context_of(entries: Sequence[Entry], entry_id: str, files: SessionFiles) -> ContextAt:
     """The request that this line begins, or that it belongs to. Raises `ConfigError` where there is none."""
     by_id = {entry.id: index for index, entry in enumerate(entries)}
-    begin = _request(entries, by_id, entry_id).data
+    request = _request(entries, by_id, entry_id)
+    _put_back(request, files)
+    begin = request.data
     leaf, binding = by_id.get(str(begin.get("leaf"))), by_id.get(str(begin.get("binding")))
+    if binding is not None:
+        _put_back(entries[binding], files)
     bound = entries[binding].data if binding is not None else {}
     provider, model = str(bound.get("provider", "")), str(bound.get("model", ""))
     shown = _shown(entries[: leaf + 1], begin.get("select"), files) if leaf is not None else None
     messages = for_provider(shown or [], provider, model)
     made = context_digest(binding_digest(bound), [message_digest(message) for message in messages])
     texts = _texts(entries)
-    system = tuple(_whole(item, "text", texts, files) for item in bound.get("system", ()))
-    tools = tuple(_whole(item, "schema", texts, files) for item in bound.get("tools", ()))
+    system = tuple(_whole(item, "text", texts, files) for item in items_of(bound, "system"))
+    tools = tuple(_whole(item, "schema", texts, files) for item in items_of(bound, "tools"))
     whole = all("text" in item for item in system) and all("schema" in item for item in tools)
     logged = str(begin.get("contextDigest", ""))
     return ContextAt(
@@ -104,13 +109,25 @@ def _shown(before: Sequence[Entry], select: object, files: SessionFiles) -> list
     boundary = boundary_of(path)
     kept = [entry for entry in path if entry.seq >= boundary.seq]
     for entry in kept:
-        if entry.refers:
-            try_expand(entry.data, partial(read_blob, files.blobs))
+        _put_back(entry, files)
     view = project(kept)
     if not isinstance(select, list):
         return view.messages
     lines = {entry.id: message for entry in kept if (message := message_of(entry.data))}
-    return selected_messages(view, [str(entry_id) for entry_id in select], lines)
+    items = [item if isinstance(item, dict) else str(item) for item in select]
+    closed = Closed(path, boundary.seq, _turns_before(path, files), partial(_put_back, files=files))
+    return selected_messages(view, items, lines, closed)
+
+
+def _put_back(entry: Entry, files: SessionFiles) -> None:
+    if entry.refers:
+        entry.refers = not try_expand(entry.data, partial(read_blob, files.blobs))
+
+
+def _turns_before(path: Sequence[Entry], files: SessionFiles) -> int:
+    newest = newest_boundary(path)
+    said = turns_before(newest)
+    return count_turns(files, newest.id) if said is None and newest else said or 0
 
 
 def _texts(entries: Iterable[Entry]) -> dict[str, Any]:
@@ -119,7 +136,7 @@ def _texts(entries: Iterable[Entry]) -> dict[str, Any]:
         str(item.get("sha256")): item.get("text", item.get("schema"))
         for entry in entries
         if entry.kind == "binding"
-        for item in [*entry.data.get("system", ()), *entry.data.get("tools", ())]
+        for item in [*items_of(entry.data, "system"), *items_of(entry.data, "tools")]
         if "text" in item or "schema" in item
     }
 

@@ -90,4 +90,4 @@ def _ledger_of(header: bytes) -> object:
 
 
 def _joined(lines: Sequence[bytes]) -> bytes:
-    return b"".join(line + b"\n" for line in lines)
+    return b"\n".join([*lines, b""])

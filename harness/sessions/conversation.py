@@ -62,7 +62,7 @@ class Conversation:
 
     def append(self, entry: Entry) -> None:
         """Take in a line of the active path."""
-        if newest_boundary([entry]):
+        if entry.kind == "compaction" and newest_boundary([entry]):
             self._absorb_boundary(entry)
         else:
             self.path.append(entry)
@@ -139,7 +139,8 @@ class Conversation:
             return
         if is_directive(entry):
             self.turn = entry.id
-        self._asked.note(entry)
+        if "idempotencyKey" in data:
+            self._asked.note(entry)
         key = (str(message.get("id")), bool(data.get("partial")))
         known = self._ids.get(key)
         if known is None or self._is_undecided(known, key):

@@ -13,15 +13,14 @@ object, as the ledger writes it.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from harness.messages import MessageDict
-from harness.sessions.entries import digest
+from harness.sessions.entries import EntryDict, digest
 from harness.text import dumps
 
-__all__ = ["DigestCache", "binding_digest", "context_digest", "message_digest"]
+__all__ = ["DigestCache", "binding_digest", "context_digest", "items_of", "message_digest"]
 
 
 def message_digest(message: MessageDict) -> str:
@@ -34,8 +33,8 @@ def binding_digest(binding: Mapping[str, Any]) -> str:
     return digest(
         dumps(
             {
-                "system": [_named(item) for item in binding.get("system", ())],
-                "tools": [_named(item) for item in binding.get("tools", ())],
+                "system": [_named(item) for item in items_of(binding, "system")],
+                "tools": [_named(item) for item in items_of(binding, "tools")],
                 "model": binding.get("model"),
                 "provider": binding.get("provider"),
                 "options": binding.get("options"),
@@ -44,12 +43,15 @@ def binding_digest(binding: Mapping[str, Any]) -> str:
     )
 
 
+def items_of(binding: Mapping[str, Any], name: str) -> list[EntryDict]:
+    """The pieces of the system text, or the tools, that a `binding` names; damage may have left no list of them."""
+    items = binding.get(name)
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+
+
 def context_digest(binding: str, messages: Iterable[str]) -> str:
     """The digest of what was sent: of a binding's digest and the messages' digests."""
-    text = hashlib.sha256(f"{binding}\n".encode())
-    for item in messages:
-        text.update(f"{item}\n".encode())
-    return text.hexdigest()
+    return digest("\n".join([binding, *messages, ""]).encode())
 
 
 class DigestCache:
@@ -59,16 +61,24 @@ class DigestCache:
     """
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[MessageDict, str]] = {}
+        self._messages: list[MessageDict] = []
+        self._digests: list[str] = []
 
     def of(self, messages: Iterable[MessageDict]) -> list[str]:
         """The digests in order; what was not asked for this time is forgotten."""
-        fresh: dict[int, tuple[MessageDict, str]] = {}
-        for message in messages:
-            # The dict is kept with its digest, so its address cannot be given to another one.
-            fresh[id(message)] = self._known.get(id(message)) or (message, message_digest(message))
-        self._known = fresh
-        return [fresh[id(message)][1] for message in messages]
+        asked = list(messages)
+        same = _same_objects(asked, self._messages)
+        # The dicts are kept with their digests, so that the address of one cannot be given to another.
+        known = {id(message): made for message, made in zip(self._messages[same:], self._digests[same:], strict=True)}
+        fresh = [known.get(id(message)) or message_digest(message) for message in asked[same:]]
+        self._messages, self._digests = asked, [*self._digests[:same], *fresh]
+        return self._digests
+
+
+def _same_objects(one: Sequence[object], other: Sequence[object]) -> int:
+    """How many items two lists have in common from their beginning on."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (left, right) in pairs if left is not right), min(len(one), len(other)))
 
 
 def _named(item: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,18 +8,35 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeAlias, TypeGuard
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
 
 from harness.ids import timestamp
+from harness.sessions.shapes import is_entry
 from harness.text import dumps, loads
 
-__all__ = ["MAX_LINE", "Damage", "Entry", "EntryDict", "Position", "build_line", "digest", "is_entry", "parse_line"]
+__all__ = [
+    "MAX_LINE",
+    "REFERENCE",
+    "Damage",
+    "Entry",
+    "EntryDict",
+    "Position",
+    "Tail",
+    "build_line",
+    "digest",
+    "object_in",
+    "parse_line",
+]
 
 EntryDict: TypeAlias = dict[str, Any]
 """A parsed line: envelope and fields in one object."""
 
 MAX_LINE = 1024 * 1024
 """Bytes a line may have; what is larger goes to a file that the line names."""
+# Within a string the quotes would be escaped, so text can hold no such bytes.
+REFERENCE = b'"stored":'
+"""The bytes in a line a part of which may stand in a file."""
 
 
 class Position(NamedTuple):
@@ -32,13 +49,24 @@ class Position(NamedTuple):
 START = Position(1, 0)
 
 
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The end of a ledger: lines, bytes, the hash of the last line, and whether that line is ended."""
+
+    count: int = 0
+    size: int = 0
+    hash: str | None = None
+    ended: bool = True
+
+
 class Damage(NamedTuple):
     """Something a reader had to step over: what, in which line (from 1), at which byte.
 
-    Kinds: `torn` an unfinished last line; `bad` an unreadable line; `header` the first line is no
-    header; `anchor` the anchor is missing or wrong; `truncated` the file is shorter than its
-    anchor says; `parent` a line names one before it that is not there; `file` a file that a line names is
-    missing or changed.
+    Kinds: `torn` an unfinished last line; `bad` an unreadable line, or one that says what no line can say;
+    `header` the first line is no header; `anchor` the anchor is missing or wrong; `mac` it is not signed with
+    the writer's key; `unsigned` this line and those behind it came after the signed end; `truncated` the file
+    is shorter than its anchor says; `parent` a line names one before it that is not there; `file` a file that
+    a line names is missing, changed or cannot be read.
     """
 
     kind: str
@@ -49,13 +77,15 @@ class Damage(NamedTuple):
 class Entry:
     """A line in memory: its object, and where its bytes are (`size` without the line end).
 
-    `id` and `kind` are those of the line; `refers` says that a part of it may stand in a file;
-    `opens` remembers whether it opens a turn.
+    `id` and `kind` are those of the line; `refers` says that a part of it may stand in a file, `cut` that long texts
+    were left out of `data`; `opens` remembers whether it opens a turn.
     """
 
-    __slots__ = ("data", "id", "kind", "offset", "opens", "refers", "seq", "size")
+    __slots__ = ("cut", "data", "id", "kind", "offset", "opens", "refers", "seq", "size")
 
-    def __init__(self, data: EntryDict, seq: int, offset: int, size: int, refers: bool = False) -> None:
+    def __init__(
+        self, data: EntryDict, seq: int, offset: int, size: int, refers: bool = False, cut: bool = False
+    ) -> None:
         self.data = data
         self.id: str = data["id"]
         self.kind: str = data["type"]
@@ -63,6 +93,7 @@ class Entry:
         self.offset = offset
         self.size = size
         self.refers = refers
+        self.cut = cut
         self.opens: bool | None = None
 
     @property
@@ -103,14 +134,15 @@ def build_line(
 
 
 def parse_line(raw: bytes) -> EntryDict | None:
-    """The object in a line, or None where there is none that could be an entry."""
+    """The entry in a line, or None where there is none: see `shapes.is_entry`."""
+    data = object_in(raw)
+    return data if is_entry(data) else None
+
+
+def object_in(raw: bytes) -> EntryDict | None:
+    """The object in a line, or None; it may say what no entry says."""
     try:
         data = loads(raw)
     except ValueError:
         return None
-    return data if is_entry(data) else None
-
-
-def is_entry(data: Any) -> TypeGuard[EntryDict]:
-    """Whether this, read from a line, could be an entry."""
-    return type(data) is dict and type(data.get("type")) is str and type(data.get("id")) is str
+    return data if type(data) is dict else None

@@ -14,7 +14,7 @@ from harness.sessions.bundle import ANCHOR, CONTEXT, LEDGER, MANIFEST, Bundle, e
 from harness.sessions.deleting import named_contents
 from harness.sessions.layout import Owner, SessionFiles
 from harness.sessions.line_table import LineTable
-from harness.sessions.reading import read_session
+from harness.sessions.reading import read_identity
 
 __all__ = ["export_session"]
 
@@ -25,7 +25,7 @@ def export_session(files: SessionFiles, owner: Owner, target: Path) -> Bundle:
     Takes no lock and changes nothing. Raises `FileMissing` if there is no ledger, `FileExists` if the target is there,
     `SessionDamaged` for a ledger of somebody else, and `NewerFormat`. A damaged session is exported as it is.
     """
-    ledger_id = str(read_session(files, owner).ledger_id)
+    ledger_id = read_identity(files, owner)
     # Before the ledger: an anchor names no line that is not there yet.
     anchor = _anchor(files)
     end = disk.mark(files.ledger)

@@ -30,19 +30,23 @@ Kind = Literal[
     unanchored    no error: written after the last sync. An error: there is no anchor, so the end is not proved
     missing_file  a file that it names is not there
     foreign       it was not written here: another session's, another ledger's, or inserted
-    context       the copy for the model is missing or behind; never an error, it is made anew
+    context       the copy for the model says something else; never an error, it is made anew
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something about a line, numbered from 1, at its first byte. `text` says what it means and what to do."""
+    """Something about a line, numbered from 1, at its first byte. `text` says what it means and what to do.
+
+    `noted` says that the line itself tells of it: an earlier writer found the ledger so, and it stays so.
+    """
 
     kind: Kind
     line: int
     byte: int
     error: bool
     text: str = ""
+    noted: bool = False
 
     @property
     def severity(self) -> Literal["error", "note"]:
@@ -62,7 +66,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """What was checked, and what was found in the order of the lines; no findings means that all is as written.
+    """What was checked, and what was found, in the order of the lines, the context file last; empty if all is right.
 
     anchored  lines that the anchor proves; what stands behind them could be cut off unseen
     files     contents beside the ledger that were read and compared
@@ -80,6 +84,11 @@ class VerifyReport:
     def ok(self) -> bool:
         """Whether there is no error among the findings; notes are no errors."""
         return not any(finding.error for finding in self.findings)
+
+    @property
+    def noted(self) -> tuple[int, ...]:
+        """The lines that note a loss: of a ledger with such lines nobody can say that it is as it was written."""
+        return tuple(dict.fromkeys(finding.line for finding in self.findings if finding.noted))
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""

@@ -9,16 +9,21 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from harness.errors import SessionExists
 from harness.filesystem import disk
+from harness.filesystem.archives import move_into_place, write_blocks
 from harness.filesystem.locks import FileLock
+from harness.filesystem.lowlevel import temporary_name
 from harness.ids import new_id, timestamp
 from harness.sessions.anchor import Anchor, encode_anchor, read_anchor
 from harness.sessions.committing import blob_lock
+from harness.sessions.deleting import finish_removal
 from harness.sessions.entries import Entry, EntryDict, Position, build_line, digest
 from harness.sessions.layout import Owner, SessionFiles
+from harness.sessions.skimming import uncut
 from harness.sessions.strict import read_strictly, whole_data
 from harness.sessions.turn_ends import newest_end, path_to, path_to_end
 from harness.sessions.turns import boundary_of
@@ -40,18 +45,29 @@ def fork_session(
     """
     entries = read_strictly(source, owner)
     path = path_to_end(entries, entry_id) if entry_id else newest_end(path_to(entries, entries[-1]))
-    copy = _Copy(path[0].data, Owner(session_id, owner.agent, owner.namespace), path[-1].id)
-    for entry in path[1:]:
-        copy.add(entry)
+    copy = _Copy(path, Owner(session_id, owner.agent, owner.namespace, owner.anchor_key), source.ledger)
     with FileLock(target.lock).hold(_LOCK_SECONDS), _contents_kept(source):
         for entry in path:
             whole_data(entry, source)
         found = disk.mark(target.ledger)
         if found and found.size:
             raise SessionExists(f"there is a session {session_id!r} already in {target.folder}; choose another id")
-        disk.replace(target.ledger, copy.data, sync=True)
+        finish_removal(target, session_id)
+        _write(target, copy.lines())
         before = read_anchor(target.anchor)
         disk.write_block(target.anchor, copy.anchor(boundary_of(path), before.deleted if before else ()), sync=True)
+
+
+def _write(target: SessionFiles, lines: Iterator[bytes]) -> None:
+    """Give the new ledger its name when all of it is on disk."""
+    temporary = target.folder / temporary_name()
+    try:
+        write_blocks(temporary, lines)
+        disk.remove(target.ledger)  # an empty one may be there
+        move_into_place(temporary, target.ledger)
+    finally:
+        disk.remove(temporary)
+    disk.sync_folder(target.folder)
 
 
 @contextlib.contextmanager
@@ -67,32 +83,35 @@ def _contents_kept(files: SessionFiles) -> Iterator[None]:
 class _Copy:
     """The new ledger while it is written; it exists to carry the chain and where lines have moved."""
 
-    def __init__(self, header: EntryDict, owner: Owner, entry_id: str) -> None:
+    def __init__(self, path: Sequence[Entry], owner: Owner, source: Path) -> None:
+        self._path = path
         self._owner = owner
+        self._source = source
         self._ledger_id = new_id()
-        self._lines: list[bytes] = []
-        self._size = 0
+        self._count = self._size = 0
+        self._hash: str | None = None
         self._leaf = ""
         self._moved: dict[int, Position] = {}
+
+    def lines(self) -> Iterator[bytes]:
+        """The bytes of the file, line by line."""
+        yield self._header(uncut(self._path[0], self._source))
+        for entry in self._path[1:]:
+            yield self._copied(entry, uncut(entry, self._source))
+
+    def _header(self, header: EntryDict) -> bytes:
         fields = {
             "format": header.get("format"),
             "library": header.get("library"),
             "ledgerId": self._ledger_id,
-            **owner.fields(),
+            **self._owner.fields(),
             "created": timestamp(),
             **{key: header[key] for key in _KEPT_OF_HEADER if key in header},
-            "forkedFrom": {"session": header.get("session"), "entry": entry_id},
+            "forkedFrom": {"session": header.get("session"), "entry": self._path[-1].id},
         }
-        self._append("header", new_id(), fields, 0)
+        return self._line("header", new_id(), fields, 0)
 
-    @property
-    def data(self) -> bytes:
-        """The bytes of the file."""
-        return b"".join(line + b"\n" for line in self._lines)
-
-    def add(self, entry: Entry) -> None:
-        """Copy a line."""
-        data = entry.data
+    def _copied(self, entry: Entry, data: EntryDict) -> bytes:
         fields = {key: value for key, value in data.items() if key not in _ENVELOPE}
         for key in ("prevBoundary", "boundary"):
             if isinstance(fields.get(key), dict):
@@ -101,24 +120,25 @@ class _Copy:
             fields["keys"] = self._moved_keys(fields["keys"])
         # Within the envelope's order, but as it was then.
         fields = {"timestamp": data.get("timestamp"), **fields, "inherited": True}
-        self._append(entry.kind, entry.id, fields, entry.offset, data.get("turnId"), data.get("requestId"))
+        return self._line(entry.kind, entry.id, fields, entry.offset, data.get("turnId"), data.get("requestId"))
 
     def anchor(self, boundary: Position, deleted: Sequence[str]) -> bytes:
-        """The anchor of the file; `boundary` is the position in the source."""
+        """The anchor of the file, once all lines are written; `boundary` is the position in the source."""
         return encode_anchor(
             Anchor(
                 ledger_id=self._ledger_id,
                 session=self._owner.session,
-                count=len(self._lines),
+                count=self._count,
                 bytes=self._size,
-                hash=digest(self._lines[-1]),
+                hash=str(self._hash),
                 leaf=self._leaf,
                 boundary=self._moved[boundary.offset],
                 deleted=tuple(deleted),
-            )
+            ),
+            self._owner.anchor_key,
         )
 
-    def _append(
+    def _line(
         self,
         kind: str,
         entry_id: str,
@@ -126,21 +146,21 @@ class _Copy:
         offset: int,
         turn: str | None = None,
         request: str | None = None,
-    ) -> None:
+    ) -> bytes:
         raw = build_line(
             kind,
             entry_id,
             fields,
             parent=self._leaf or None,
-            seq=len(self._lines) + 1,
-            prev_hash=digest(self._lines[-1]) if self._lines else None,
+            seq=self._count + 1,
+            prev_hash=self._hash,
             turn=turn,
             request=request,
         )
-        self._moved[offset] = Position(len(self._lines) + 1, self._size)
-        self._lines.append(raw)
-        self._size += len(raw) + 1
-        self._leaf = entry_id
+        self._moved[offset] = Position(self._count + 1, self._size)
+        self._count, self._size = self._count + 1, self._size + len(raw) + 1
+        self._hash, self._leaf = digest(raw), entry_id
+        return raw + b"\n"
 
     def _where(self, offset: object) -> dict[str, int] | None:
         moved = self._moved.get(offset) if isinstance(offset, int) else None

@@ -9,8 +9,9 @@ from pathlib import Path
 from harness.filesystem import disk
 from harness.messages import MessageDict
 from harness.sessions.blobs import read_blob, try_expand
-from harness.sessions.entries import START, EntryDict, parse_line
-from harness.sessions.reading import active_path, scan
+from harness.sessions.entries import Entry, parse_line
+from harness.sessions.reading import active_path
+from harness.sessions.skimming import LONGEST, cut_short, skim, uncut
 from harness.sessions.turns import is_settled
 
 __all__ = ["lines_backwards", "read_history"]
@@ -18,65 +19,84 @@ __all__ = ["lines_backwards", "read_history"]
 _BLOCK = 256 * 1024
 
 
-def lines_backwards(path: Path) -> Iterator[bytes]:
-    """The lines of a file from the last to the first, read in blocks from the end."""
+def lines_backwards(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file from the last to the first, each with its first byte's place, read in blocks from the end.
+
+    Of a line that is longer than `LONGEST`, which none of ours is, nothing comes.
+    """
     found = disk.mark(path)
     end = found.size if found else 0
-    rest = b""
+    rest: list[bytes] = []  # the parts of a line that begins further ahead, the last one first
+    size = 0
     while end > 0:
         start = max(0, end - _BLOCK)
-        lines = (disk.read(path, start, end - start) + rest).split(b"\n")
-        rest = lines[0]
-        yield from reversed(lines[1:])
+        first, *others = disk.read(path, start, end - start).split(b"\n")
+        place = end
+        for number, part in enumerate(reversed(others)):
+            place -= len(part)
+            if number:
+                yield place, part
+            elif size + len(part) <= LONGEST:
+                yield place, b"".join(reversed([*rest, part]))
+            place -= 1
+        if others:
+            rest, size = [], 0
+        size += len(first)
+        rest = [*rest, first] if size <= LONGEST else []
         end = start
-    yield rest
+    if size <= LONGEST:
+        yield 0, b"".join(reversed(rest))
 
 
-def read_history(ledger: Path, blobs: Path, last_n: int) -> list[MessageDict]:
-    """The last messages of the active branch, oldest first, read from the end of the file.
+def read_history(ledger: Path, blobs: Path, last_n: int) -> Iterator[MessageDict]:
+    """The last messages of the active branch, oldest first; they are found from the end of the file.
 
-    Left out: what hooks put in for the model, partial text, output of requests that failed.
+    Left out: what hooks put in for the model, partial text, output of requests that failed. Each
+    message is read when its turn comes, so that many large ones need not be held. Blocking.
     """
-    walk = _Walk(last_n)
-    if not walk.run(ledger):
-        walk = _Walk(last_n)
-        walk.run_over_damage(ledger)
-    for entry in walk.found:
-        try_expand(entry, partial(read_blob, blobs))
-    return [entry["message"] for entry in reversed(walk.found)]
+    walk = _Walk(ledger, last_n)
+    if not walk.run():
+        walk = _Walk(ledger, last_n)
+        walk.run_over_damage()
+    for entry in reversed(walk.found):
+        data = {**uncut(entry, ledger)}
+        try_expand(data, partial(read_blob, blobs))
+        yield data["message"]
 
 
 class _Walk:
     """Follows the parents from the newest line back until enough messages are found."""
 
-    def __init__(self, wanted: int) -> None:
-        self.found: list[EntryDict] = []
+    def __init__(self, ledger: Path, wanted: int) -> None:
+        self.found: list[Entry] = []
+        self._ledger = ledger
         self._wanted = wanted
         self._committed: set[str] = set()
 
-    def run(self, ledger: Path) -> bool:
+    def run(self) -> bool:
         """False if a line of the branch is missing."""
         parent: str | None = None
-        for raw in lines_backwards(ledger):
+        for offset, raw in lines_backwards(self._ledger):
             if len(self.found) >= self._wanted:
                 return True
-            entry = parse_line(raw)
-            if entry is None or parent not in (None, entry["id"]):
+            data = parse_line(raw)
+            if data is None or parent not in (None, data["id"]):
                 continue
-            self._take(entry)
-            parent = entry.get("parentId")
+            self._take(Entry(data, 0, offset, len(raw)))
+            parent = data.get("parentId")
             if parent is None:
                 return True
         return parent is None
 
-    def run_over_damage(self, ledger: Path) -> None:
-        entries, _, _ = scan(disk.read(ledger), START)
+    def run_over_damage(self) -> None:
+        entries, _, _ = skim(self._ledger)
         for entry in reversed(active_path(entries, damaged=True) or []):
             if len(self.found) < self._wanted:
-                self._take(entry.data)
+                self._take(entry)
 
-    def _take(self, entry: EntryDict) -> None:
-        if entry["type"] == "request_end" and entry.get("status") == "completed":
-            self._committed.add(str(entry.get("requestId")))
-        elif entry.get("via") != "hook" and is_settled(entry, self._committed):
-            self.found.append(entry)
+    def _take(self, entry: Entry) -> None:
+        data = entry.data
+        if entry.kind == "request_end" and data.get("status") == "completed":
+            self._committed.add(str(data.get("requestId")))
+        elif data.get("via") != "hook" and is_settled(data, self._committed):
+            self.found.append(cut_short(entry))

@@ -6,6 +6,7 @@ get their names, the ledger last: a session is there from that moment on.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import time
 from collections.abc import Iterable, Mapping
@@ -13,21 +14,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.errors import SessionDamaged, SessionExists
+from harness.errors import FileMissing, SessionDamaged, SessionExists
 from harness.filesystem import disk
 from harness.filesystem.archives import ArchiveReader, Member, move_into_place, open_archive, write_blocks
 from harness.filesystem.lowlevel import temporary_name
 from harness.ids import new_id
 from harness.sessions.anchor import Anchor, encode_anchor, read_anchor
-from harness.sessions.bundle import LEDGER, MAX_BYTES, Bundle, place_of, read_manifest
+from harness.sessions.bundle import CONTENTS, LEDGER, MAX_BYTES, Bundle, place_of, read_manifest
 from harness.sessions.committing import blob_lock
+from harness.sessions.deleting import named_contents
 from harness.sessions.entries import MAX_LINE
 from harness.sessions.layout import Owner, SessionFiles
 from harness.sessions.reading import Loaded, read_session
 from harness.sessions.rechain import rechained
 from harness.sessions.verify import verify_session
 
-__all__ = ["Unpacked", "admit", "read_bundle", "refuse_existing", "unpack"]
+__all__ = ["Unpacked", "admit", "read_bundle", "refuse_existing", "remove_abandoned", "settle", "unpack"]
 
 _LOCK_SECONDS = 60.0
 _ABANDONED_NS = 24 * 3600 * 10**9
@@ -52,14 +54,18 @@ def read_bundle(path: Path, max_bytes: int = MAX_BYTES) -> Bundle:
         return read_manifest(archive, path, max_bytes)
 
 
-def unpack(path: Path, files: SessionFiles, owner: Owner, max_bytes: int = MAX_BYTES) -> Unpacked:
+def unpack(
+    path: Path, files: SessionFiles, owner: Owner, max_bytes: int = MAX_BYTES, *, take_over: bool = False
+) -> Unpacked:
     """Unpack a bundle beside a session's place and check every byte, in a worker.
 
     The ledger stays byte for byte where `owner` is the one it names. For another one it is written anew: its lines keep
     their ids and content, its header names the new owner and, as `importedFrom`, the ledger it was made from.
+    Where `owner` has a key for anchors, what was not signed with it is refused or, with `take_over`, written anew too,
+    and the header says so.
     Raises `SessionDamaged` naming the first thing that is not as it must be, and `NewerFormat`; nothing is left then.
     """
-    _remove_abandoned(files.folder)
+    remove_abandoned(files.folder)
     unpacked = Unpacked(SessionFiles(files.folder / temporary_name(), files.name), owner)
     try:
         with open_archive(path) as archive:
@@ -67,8 +73,14 @@ def unpack(path: Path, files: SessionFiles, owner: Owner, max_bytes: int = MAX_B
             for member in bundle.members:
                 _unpack_member(archive, member, place_of(member.path, unpacked.files), path)
         _check(unpacked.files, bundle)
-        if bundle.owner != owner:
-            _take_over(unpacked.files, bundle, owner)
+        signed = _is_signed(unpacked.files, owner.anchor_key)
+        if not signed and not take_over:
+            raise SessionDamaged(
+                f"{path} was not signed with the anchor key of this agent, or not to its end: all of it may have been "
+                "written by somebody else; take it over if you trust where it comes from"
+            )
+        if bundle.owner != owner or not signed:
+            _take_over(unpacked.files, bundle, owner, signed=signed)
         _write_anchor(unpacked.files, owner, files)
     except BaseException:
         unpacked.discard()
@@ -98,7 +110,13 @@ def admit(unpacked: Unpacked, files: SessionFiles) -> None:
     _log.info("session %r was imported", unpacked.owner.session)
 
 
-def _remove_abandoned(folder: Path) -> None:
+def settle(staged: SessionFiles, owner: Owner, files: SessionFiles) -> None:
+    """Give a session that was written beside its place its names, in a worker; locks and errors as for `admit`."""
+    _write_anchor(staged, owner, files)
+    admit(Unpacked(staged, owner), files)
+
+
+def remove_abandoned(folder: Path) -> None:
     """Folders of imports that were cut off, a day ago or longer."""
     limit = time.time_ns() - _ABANDONED_NS
     for item in disk.list_folder(folder):
@@ -110,6 +128,9 @@ def _unpack_member(archive: ArchiveReader, member: Member, target: Path, path: P
     found = write_blocks(target, archive.blocks(member.path, member.bytes))
     if (found.bytes, found.sha256) != (member.bytes, member.sha256):
         raise SessionDamaged(f"{member.path} in {path} is not the file that was exported; get the bundle again")
+    # Whoever stores the real content later would find the name taken.
+    if member.path.startswith(CONTENTS) and found.sha256 != target.name:
+        raise SessionDamaged(f"{member.path} in {path} has other bytes than its name says; nothing was imported")
 
 
 def _check(staged: SessionFiles, bundle: Bundle) -> None:
@@ -120,8 +141,14 @@ def _check(staged: SessionFiles, bundle: Bundle) -> None:
     if wrong or header is None or header.get("ledgerId") != bundle.ledger_id:
         first = f"line {wrong[0].line}, {wrong[0].kind}: {wrong[0].text}" if wrong else "its header is another one's"
         raise SessionDamaged(f"the ledger in {bundle.path} does not verify ({first}); nothing was imported")
+    if unnamed := _contents(staged.blobs) - named_contents(staged.ledger, staged.blobs):
+        raise SessionDamaged(f"the ledger in {bundle.path} names no content {min(unnamed)}; nothing was imported")
     if _longest_line(disk.read_blocks(staged.ledger)) > MAX_LINE:
         raise SessionDamaged(f"the ledger in {bundle.path} has a line of over {MAX_LINE} bytes; nothing was imported")
+
+
+def _contents(blobs: Path) -> set[str]:
+    return {item.name for group in disk.list_folder(blobs) for item in disk.list_folder(blobs / group.name)}
 
 
 def _longest_line(blocks: Iterable[bytes]) -> int:
@@ -134,14 +161,26 @@ def _longest_line(blocks: Iterable[bytes]) -> int:
     return longest
 
 
-def _take_over(staged: SessionFiles, bundle: Bundle, owner: Owner) -> None:
+def _is_signed(staged: SessionFiles, key: bytes | None) -> bool:
+    """Whether the key vouches for all of the ledger; without one nobody asks."""
+    anchor, ledger = read_anchor(staged.anchor), disk.mark(staged.ledger)
+    if key is None:
+        return True
+    return bool(anchor and ledger and anchor.count and anchor.signed_with(key) and anchor.bytes == ledger.size)
+
+
+def _take_over(staged: SessionFiles, bundle: Bundle, owner: Owner, *, signed: bool) -> None:
     ledger = next(member for member in bundle.members if member.path == LEDGER)
     source: Mapping[str, Any] = {**bundle.owner.fields(), "ledgerId": bundle.ledger_id, "sha256": ledger.sha256}
+    if not signed:
+        source = {**source, "unsigned": True}
     changes = {**owner.fields(), "ledgerId": new_id(), "importedFrom": source}
-    data = rechained(disk.read(staged.ledger), changes)
-    for old in (staged.ledger, staged.context, staged.anchor):
+    for old in (staged.context, staged.anchor):
         disk.remove(old)
-    write_blocks(staged.ledger, [data])
+    temporary = staged.folder / temporary_name()
+    write_blocks(temporary, rechained(staged.ledger, changes))
+    disk.remove(staged.ledger)
+    move_into_place(temporary, staged.ledger)
 
 
 def _write_anchor(staged: SessionFiles, owner: Owner, files: SessionFiles) -> None:
@@ -150,7 +189,7 @@ def _write_anchor(staged: SessionFiles, owner: Owner, files: SessionFiles) -> No
     before = read_anchor(files.anchor)
     deleted = tuple(item for item in (before.deleted if before else ()) if item != loaded.ledger_id)
     disk.remove(staged.anchor)
-    write_blocks(staged.anchor, [encode_anchor(_anchor(loaded, owner, deleted))])
+    write_blocks(staged.anchor, [encode_anchor(_anchor(loaded, owner, deleted), owner.anchor_key)])
 
 
 def _anchor(loaded: Loaded, owner: Owner, deleted: tuple[str, ...]) -> Anchor:
@@ -168,10 +207,22 @@ def _anchor(loaded: Loaded, owner: Owner, deleted: tuple[str, ...]) -> Anchor:
 
 
 def _admit_contents(staged: Path, target: Path) -> None:
-    for group in disk.list_folder(staged):
+    for group in (item for item in disk.list_folder(staged) if item.is_dir):
         for item in disk.list_folder(staged / group.name):
             place = target / group.name / item.name
             disk.make_folder(place.parent, sync=True)
-            if disk.mark(place) is None:  # the same name is the same bytes
+            if not _has_its_bytes(place):  # what is there may have rotted
+                disk.remove(place)
                 move_into_place(staged / group.name / item.name, place)
             disk.sync_folder(place.parent)
+
+
+def _has_its_bytes(place: Path) -> bool:
+    """Whether the content at a place is there, and the one it is named by."""
+    seen = hashlib.sha256()
+    try:
+        for block in disk.read_blocks(place):
+            seen.update(block)
+    except FileMissing:
+        return False
+    return seen.hexdigest() == place.name

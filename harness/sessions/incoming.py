@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.ids import new_id
 from harness.messages import Block, MediaBlock, MessageDict, Msg, ToolResult
-from harness.text import clean, dumps
+from harness.text import clean, dumps, is_clean
 
 __all__ = ["media_bytes", "message_json", "plain_message", "storable"]
 
@@ -19,9 +19,8 @@ def plain_message(message: MessageDict | Msg) -> MessageDict:
 
 
 def _cleaned(message: Msg) -> MessageDict:
-    stored, marks = clean(message.to_dict())
-    # Only what has to be changed is worth making a message of once more.
-    return message.cleaned().to_dict() if marks else stored
+    stored = message.to_dict()
+    return stored if is_clean(stored) else message.cleaned().to_dict()
 
 
 def message_json(data: MessageDict) -> bytes:
@@ -32,13 +31,13 @@ def message_json(data: MessageDict) -> bytes:
         return dumps(clean(data).value)
 
 
-def storable(fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields themselves if they can be stored, else behind the text edge."""
+def storable(fields: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+    """The fields themselves if they can be stored, else behind the text edge; and their JSON."""
     try:
-        dumps(fields)
+        return fields, dumps(fields)
     except TypeError:
-        return dict(clean(fields).value)
-    return fields
+        cleaned = dict(clean(fields).value)
+        return cleaned, dumps(cleaned)
 
 
 def media_bytes(message: MessageDict | Msg) -> dict[str, bytes]:

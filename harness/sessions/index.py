@@ -9,16 +9,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from harness.errors import InvalidId
+from harness.errors import FileMissing, InvalidId, PersistenceError
 from harness.filesystem import disk
 from harness.filesystem.disk import DirItem
 from harness.ids import check_id, decode_name, timestamp
 from harness.messages import MessageDict
 from harness.sessions.branching import notes_of
-from harness.sessions.entries import START, Entry, parse_line
+from harness.sessions.entries import Entry, parse_line
+from harness.sessions.headers import read_first_line
 from harness.sessions.layout import LEDGER_SUFFIX
-from harness.sessions.reading import read_first_line, scan
 from harness.sessions.search import message_text
+from harness.sessions.skimming import skim
 from harness.sessions.turns import opens_turn
 from harness.text import dumps, read_json
 
@@ -26,6 +27,7 @@ __all__ = [
     "HANDOFF",
     "SessionInfo",
     "encode_index",
+    "info_of_file",
     "info_of_ledger",
     "parse_index",
     "session_files",
@@ -86,9 +88,14 @@ def session_files(folder: Path) -> dict[str, DirItem]:
     return found
 
 
+def info_of_file(session_id: str, item: DirItem) -> SessionInfo:
+    """A list entry for a session whose ledger cannot be read: what the file itself tells."""
+    return SessionInfo(session_id, created_at=time_of(item), updated_at=time_of(item))
+
+
 def info_of_ledger(session_id: str, path: Path) -> SessionInfo:
     """A list entry made from the ledger itself, by reading all of it."""
-    entries, _, _ = scan(disk.read(path), START)
+    entries, _, _ = skim(path)
     prompts = [entry for entry in entries if opens_turn(entry.data)]
     title = notes_of(entries).title or (message_text(_said(prompts[0].data["message"])) if prompts else "")
     header = entries[0].data if entries else {}
@@ -116,7 +123,10 @@ def _id_of(path: Path) -> str | None:
     name = path.name.removesuffix(LEDGER_SUFFIX)
     if "%%" not in name:
         return decode_name(name)
-    header = parse_line(read_first_line(path)) or {}  # only there does a shortened id stand whole
+    try:
+        header = parse_line(read_first_line(path)) or {}  # only there does a shortened id stand whole
+    except (FileMissing, PersistenceError):
+        return None
     return header["session"] if isinstance(header.get("session"), str) else None
 
 

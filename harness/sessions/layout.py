@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ LEDGER_SUFFIX = ".log.jsonl"
 CONTEXT_SUFFIX = ".jsonl"
 ANCHOR_SUFFIX = ".head.json"
 LOCK_SUFFIX = ".lock"
+REMOVED_SUFFIX = ".deleted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,36 +36,50 @@ class SessionFiles:
     @property
     def ledger(self) -> Path:
         """Everything, append only."""
-        return self.folder / f"{self.name}{LEDGER_SUFFIX}"
+        return _beside(self.folder, f"{self.name}{LEDGER_SUFFIX}")
+
+    @property
+    def removed(self) -> Path:
+        """The ledger while it is being deleted."""
+        return _beside(self.folder, f"{self.name}{LEDGER_SUFFIX}{REMOVED_SUFFIX}")
 
     @property
     def context(self) -> Path:
         """What the model sees now; can be rebuilt."""
-        return self.folder / f"{self.name}{CONTEXT_SUFFIX}"
+        return _beside(self.folder, f"{self.name}{CONTEXT_SUFFIX}")
 
     @property
     def anchor(self) -> Path:
         """The end and the start of the view of the ledger."""
-        return self.folder / f"{self.name}{ANCHOR_SUFFIX}"
+        return _beside(self.folder, f"{self.name}{ANCHOR_SUFFIX}")
 
     @property
     def lock(self) -> Path:
         """Locked by the kernel while there is a writer; that it is there means nothing."""
-        return self.folder / f"{self.name}{LOCK_SUFFIX}"
+        return _beside(self.folder, f"{self.name}{LOCK_SUFFIX}")
 
     @property
     def blobs(self) -> Path:
         """Large contents and media of all sessions of the folder, by SHA-256."""
-        return self.folder / "files"
+        return _beside(self.folder, "files")
+
+
+@lru_cache(maxsize=1024)  # each commit asks for the same few
+def _beside(folder: Path, name: str) -> Path:
+    return folder / name
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose session it is: what the first line of its ledger must say."""
+    """Whose session it is: what the first line of its ledger must say.
+
+    `anchor_key` signs its anchors, and checks them; see `anchor`.
+    """
 
     session: str
     agent: str
     namespace: tuple[str, ...]
+    anchor_key: bytes | None = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
         return _named(self.fields())

@@ -79,7 +79,7 @@ class Ledger:
         try:
             file = self._opened()
             if lines:
-                file.append(b"".join(line + b"\n" for line in lines), sync)
+                file.append(b"\n".join([*lines, b""]), sync)
             elif sync:
                 file.sync()
         except FileMissing as error:

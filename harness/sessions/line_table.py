@@ -1,4 +1,4 @@
-"""A ledger read once from front to back for checking, in blocks: some 40 bytes are kept of each line."""
+"""A ledger read once from front to back for checking, in blocks: some 50 bytes are kept of each line."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import re
 from array import array
 from collections.abc import Iterable, Iterator
 
-from harness.sessions.entries import EntryDict, parse_line
+from harness.sessions.entries import EntryDict, object_in
+from harness.sessions.shapes import wrong_part
+from harness.sessions.turns import opens_view
 
 __all__ = ["LineTable", "short_sum"]
 
@@ -27,9 +29,10 @@ class LineTable:
     sums    the first 8 bytes of each line's SHA-256, and `links` those of the one it names as before it
     linked  1 where a line names exactly the bytes before it (all 32 bytes were compared)
     breaks  the lines that do not simply follow the one before: unreadable, out of place, not linked
+    ids     for each line a number that stands for its id; 0 for an unreadable one
     """
 
-    def __init__(self, anchor_hash: str = "", wanted: Iterable[int] = ()) -> None:
+    def __init__(self, anchor_hash: str = "", wanted: Iterable[int] = (), start: int = 0) -> None:
         self.seqs = array("Q")
         self.starts = array("Q")
         self.sums = array("Q")
@@ -48,6 +51,19 @@ class LineTable:
         """The last line that has the hash of the anchor."""
         self.wanted = set(wanted)
         """Sums of lines that should be here and have not been met."""
+        self.ids = array("Q")
+        self.grown = True
+        """Whether each id is greater than all before it, as those minted here are: then none is there twice."""
+        self.parents: dict[int, int] = {}
+        """What a line names as its parent, where that is not the line before it: branches, and what is wrong."""
+        self._newest_id = ""
+        self._id_before = ""
+        self.wrong: list[tuple[int, str]] = []
+        """The lines that say what no line can say, and the part of each that does."""
+        self.begins_view = False
+        """Whether a view may begin with line `start`, as far as it says itself."""
+        self.newest_boundary = -1
+        self._view_start = start
         self._anchor_hash = anchor_hash
         self._before = ""
         self._expected = 1
@@ -93,7 +109,7 @@ class LineTable:
 
     def _take(self, raw: bytes | None, hexdigest: str, length: int) -> None:
         line = len(self.seqs)
-        entry = None if raw is None else parse_line(raw)
+        entry = None if raw is None else object_in(raw)
         seq = _number(entry)
         link = _link(entry, raw) if seq or entry is None else ""
         linked = link == self._before
@@ -114,11 +130,30 @@ class LineTable:
         if hexdigest == self._anchor_hash:
             self.anchored_at = line
         self.wanted.discard(self.sums[line])
+        if entry is not None and (wrong := wrong_part(entry)):
+            self.wrong.append((line, wrong))
+            entry = None
+        self.ids.append(_short_id(entry["id"]) if entry is not None else 0)
         if entry is not None and raw is not None:
+            self._place_in_tree(entry, line)
             self._look_into(entry, raw, line)
+
+    def _place_in_tree(self, entry: EntryDict, line: int) -> None:
+        entry_id, parent = entry["id"], entry.get("parentId")
+        if entry_id > self._newest_id:
+            self._newest_id = entry_id
+        else:
+            self.grown = False
+        if parent != self._id_before and isinstance(parent, str):
+            self.parents[line] = _short_id(parent)
+        self._id_before = entry_id
 
     def _look_into(self, entry: EntryDict, raw: bytes, line: int) -> None:
         kind = entry["type"]
+        if line == self._view_start:
+            self.begins_view = opens_view(entry)
+        if kind == "compaction" and entry.get("boundary") is True:
+            self.newest_boundary = line
         if kind == "header" and self.header is None:
             self.header = entry
         elif kind == "event" and entry.get("kind") == "damage":
@@ -150,6 +185,11 @@ class _Rest:
 def short_sum(hexdigest: str) -> int:
     """The first 8 bytes of a digest as a number; only for finding lines again, never for proving one."""
     return int(hexdigest[:16], 16)
+
+
+def _short_id(entry_id: str) -> int:
+    """An id as a number, to compare it with others of the same process."""
+    return hash(entry_id) & (2**64 - 1) or 1
 
 
 def _number(entry: EntryDict | None) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -26,7 +26,7 @@ _log = logging.getLogger("harness.sessions")
 
 
 class Recent(Generic[T]):
-    """The values of the most recently used names.
+    """The values of the keys used most recently.
 
     Every step is one operation that the interpreter does not divide, so that threads may share it
     without a lock, which a forked child could inherit in a locked state.
@@ -34,18 +34,18 @@ class Recent(Generic[T]):
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._values: OrderedDict[str, T] = OrderedDict()
+        self._values: OrderedDict[Hashable, T] = OrderedDict()
 
-    def get(self, name: str) -> T | None:
+    def get(self, key: Hashable) -> T | None:
         """The value, or None if it was never put or has been pushed out."""
-        value = self._values.pop(name, None)
+        value = self._values.pop(key, None)
         if value is not None:
-            self._values[name] = value
+            self._values[key] = value
         return value
 
-    def put(self, name: str, value: T) -> None:
+    def put(self, key: Hashable, value: T) -> None:
         """Keep a value; the one used longest ago makes room."""
-        self._values[name] = value
+        self._values[key] = value
         while len(self._values) > self._limit:
             self._values.popitem(last=False)
 
@@ -88,6 +88,9 @@ class ListFile:
 
     def append(self, items: Sequence[State], expect_count: int) -> None:
         """Add items. Raises `ListMoved`, with nothing written, unless `expect_count` are there."""
+        known = self._known.get(str(self._path))
+        if known and known.count == expect_count and self._add_to(known, items):
+            return
         now = self._look()
         if now.count != expect_count:
             raise ListMoved(
@@ -105,6 +108,16 @@ class ListFile:
             _log.warning("the damaged list %s is replaced; its old bytes are in %s", self._path, self._keep())
         disk.replace(self._path, _joined(items), sync=self._sync)
         self._known.put(str(self._path), Known(disk.mark(self._path), len(items)))
+
+    def _add_to(self, known: Known, items: Sequence[State]) -> bool:
+        """Add items to the file that is known, if it is still the one that is there and ends in a whole line."""
+        if known.mark is None or known.open_end or known.fragment or not items:
+            return False
+        mark = disk.append_to(self._path, known.mark, _joined(items), sync=self._sync)
+        if mark is None:
+            return False
+        self._known.put(str(self._path), Known(mark, known.count + len(items), damaged=known.damaged))
+        return True
 
     def _add(self, now: Known, items: Sequence[State]) -> None:
         data = _joined(items)
@@ -163,4 +176,4 @@ def keep_copy(path: Path, raw: bytes) -> Path:
 
 
 def _joined(items: Sequence[State]) -> bytes:
-    return b"".join(line + b"\n" for line in encode_lines(items))
+    return b"\n".join([*encode_lines(items), b""])

@@ -45,15 +45,20 @@ class PrefixWatch:
         self._bindings: dict[str, EntryDict] = {}
 
     def look(
-        self, path: Sequence[Entry], request_id: str, messages: Sequence[MessageDict], opening: str | None
-    ) -> Prefix:
-        """The prefix of a request that was just begun. `opening` is the id of the message that opened the turn."""
+        self, path: Sequence[Entry], request_id: str, messages: Sequence[MessageDict], opening: str | None,
+        *, selected: bool = False,
+    ) -> Prefix:  # fmt: skip
+        """The prefix of a request that was just begun. `opening` is the id of the message that opened the turn.
+
+        `selected` says that it shows a selection of the closed turns: then another selection is a cause.
+        """
         binding = self._binding_of(path, request_id)
         self._follow(_first_link(binding), messages[: _before_open_turn(messages, opening)])
         before = _newest_before(path, request_id)
         if before is None or before.digest in self._links:
             return Prefix(self._chain[-1], None)
-        return Prefix(self._chain[-1], before.cause or _difference(self._binding_of(path, before.request), binding))
+        cause = before.cause or _difference(self._binding_of(path, before.request), binding)
+        return Prefix(self._chain[-1], "selection" if selected and cause == "messages" else cause)
 
     def _follow(self, first: str, messages: Sequence[MessageDict]) -> None:
         """Bring the chain to these messages. Sound as long as message dicts are replaced, not changed in place."""
@@ -99,7 +104,7 @@ class _Before:
 
 def _newest_before(path: Sequence[Entry], request_id: str) -> _Before | None:
     for entry in reversed(path):
-        if entry.kind == "compaction" and entry.data.get("boundary") is True:
+        if entry.kind == "compaction" and entry.data.get("boundary") is True and not entry.data.get("checkpoint"):
             return _Before(cause="compaction")
         if entry.kind == "event" and entry.data.get("kind") == ARGUMENTS_CUT:
             return _Before(cause="arguments")

@@ -18,9 +18,21 @@ from dataclasses import dataclass, replace
 from harness.ids import new_id
 from harness.messages import MessageDict
 from harness.sessions.entries import Entry, EntryDict
-from harness.sessions.turns import SUMMARY_MARK, Draft, Item, Step, blocks_of, build_turns, newest_boundary
+from harness.sessions.turns import FRAMES, SUMMARY_MARK, Draft, Item, Step, blocks_of, build_turns, newest_boundary
+from harness.text import without_tags
 
-__all__ = ["OpenCall", "Turn", "View", "cut_for", "make_view", "project", "project_turns", "repairs", "safe_cuts"]
+__all__ = [
+    "OpenCall",
+    "Turn",
+    "View",
+    "cut_for",
+    "make_view",
+    "project",
+    "project_turns",
+    "repairs",
+    "safe_cuts",
+    "summary_message",
+]
 
 STOPPED = "[stopped]"
 
@@ -95,12 +107,14 @@ def project_turns(path: Sequence[Entry], boundary: Entry | None, *, closed: bool
 def make_view(turns: Sequence[Turn], boundary: Entry | None) -> View:
     """The view of these turns behind the newest boundary."""
     summary = str(boundary.data.get("summary") or "") if boundary else None
-    message = _summary_message(boundary.id, summary) if boundary and summary else None
+    message = summary_message(boundary.id, summary) if boundary and summary else None
     return View(tuple(turns), summary, message)
 
 
-def _summary_message(entry_id: str, summary: str) -> MessageDict:
-    text = f"<context_summary>\n{summary}\n</context_summary>"
+def summary_message(entry_id: str, summary: str) -> MessageDict:
+    """The message that stands for a summary which the line `entry_id` holds."""
+    # Its own frame is taken out of it here too: what a ledger from elsewhere holds may never have been cleaned.
+    text = f"<context_summary>\n{without_tags(summary, FRAMES)}\n</context_summary>"
     # The mark tells it from what a person said, should a snapshot with it come back without its ledger.
     meta = {SUMMARY_MARK: True}
     return {"id": entry_id, "role": "user", "content": [{"type": "text", "text": text}], "meta": meta}
@@ -114,14 +128,16 @@ def _is_closed(draft: Draft) -> bool:
 
 def _turn(draft: Draft, *, closed: bool) -> Turn:
     items = draft.items if not closed else [item for item in draft.items if not item.passing]
-    items = _with_context(items)
     messages: list[MessageDict] = []
-    for item in items:
+    calls: list[OpenCall] = []
+    for item in _with_context(items):
         messages.append(item.message)
-        if item.step and item.step.results:
-            messages.append(_results_message(item.step))
-    calls = tuple(call for item in items for call in _open_calls(item, draft.id))
-    return Turn(draft.id, tuple(messages), closed, draft.aborted, tuple(draft.ids), calls)
+        if step := item.step:
+            if step.results:
+                messages.append(_results_message(step))
+            if len(step.results) < len(step.calls):
+                calls.extend(_open_calls(step, draft.id))
+    return Turn(draft.id, tuple(messages), closed, draft.aborted, tuple(draft.ids), tuple(calls))
 
 
 def _with_context(items: list[Item]) -> list[Item]:
@@ -150,10 +166,7 @@ def _results_message(step: Step) -> MessageDict:
     return {"id": source.get("id"), "role": "tool", "content": blocks}
 
 
-def _open_calls(item: Item, turn_id: str) -> list[OpenCall]:
-    step = item.step
-    if step is None:
-        return []
+def _open_calls(step: Step, turn_id: str) -> list[OpenCall]:
     message_id = str(step.message.get("id"))
     uses = {str(block.get("id")): str(block.get("name", "")) for block in blocks_of(step.message, "toolUse")}
     return [OpenCall(call, uses[call], message_id, turn_id) for call in step.calls if call not in step.results]

@@ -16,7 +16,9 @@ from harness.sessions.context_at import ContextAt, read_context
 from harness.sessions.entries import Damage, Entry, EntryDict, Position
 from harness.sessions.following import follow
 from harness.sessions.layout import Owner, SessionFiles
+from harness.sessions.message_ids import message_ids
 from harness.sessions.projection import View
+from harness.sessions.stepped_over import stepped_over
 from harness.sessions.store import Durability, LedgerStore
 
 __all__ = ["SessionReader"]
@@ -28,12 +30,19 @@ class SessionReader:
     """The reading half of `SessionTree`."""
 
     def __init__(
-        self, folder: Path, session_id: str, *, agent: str, namespace: tuple[str, ...], durability: Durability
+        self,
+        folder: Path,
+        session_id: str,
+        *,
+        agent: str,
+        namespace: tuple[str, ...],
+        durability: Durability,
+        anchor_key: bytes | None = None,
     ) -> None:
         check_id("session_id", session_id)
         self.session_id = session_id
         self.files = SessionFiles.of(folder, session_id)
-        self._store = LedgerStore(self.files, Owner(session_id, agent, tuple(namespace)), durability)
+        self._store = LedgerStore(self.files, Owner(session_id, agent, tuple(namespace), anchor_key), durability)
 
     @property
     def header(self) -> EntryDict | None:
@@ -84,6 +93,16 @@ class SessionReader:
     def damage(self) -> list[Damage]:
         """What the last reading had to step over."""
         return self._store.loaded.damage
+
+    def stepped_over(self) -> str | None:
+        """What the last reading had to do without and the ledger does not note, in a sentence. Blocking."""
+        store = self._store
+        told = store.noted or bool(store.owner.anchor_key)  # with a key, `unproved` says what is wrong with the end
+        return stepped_over(self.session_id, store.loaded, store.files.ledger, noted=told)
+
+    def unproved(self) -> list[str]:
+        """With an anchor key, what a writer is about to take in that was not signed with it, in sentences."""
+        return self._store.unproved()
 
     @property
     def turn(self) -> str | None:
@@ -146,6 +165,10 @@ class SessionReader:
         """The entry that holds a message, if one does since the boundary."""
         entry = self._store.conversation.entry_of(message_id)
         return entry.id if entry else None
+
+    async def message_ids(self) -> frozenset[str]:
+        """The ids of the messages on all branches, those before the boundary included; reads the whole ledger."""
+        return await pool.run(message_ids, self.files)
 
     def messages(self) -> list[MessageDict]:
         """The messages of `view`."""

@@ -7,48 +7,38 @@ writes a new one. Damage is stepped over and named, never repaired here.
 from __future__ import annotations
 
 import logging
-import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from harness.filesystem import disk
 from harness.filesystem.disk import FileMark
 from harness.sessions import blobs
 from harness.sessions.anchor import Anchor, read_anchor
-from harness.sessions.entries import START, Damage, Entry, EntryDict, Position, digest, is_entry, parse_line
-from harness.sessions.formats import check_format
+from harness.sessions.digest import items_of
+from harness.sessions.entries import REFERENCE, START, Damage, Entry, EntryDict, Position, Tail, digest
+from harness.sessions.headers import checked_header, nameless_id, read_first_line
 from harness.sessions.layout import Owner, SessionFiles
-from harness.sessions.turns import boundary_of, newest_boundary
-from harness.text import loads
+from harness.sessions.parsing import blocks_in, values_in
+from harness.sessions.shapes import is_entry
+from harness.sessions.skimming import LONGEST, skim, uncut
+from harness.sessions.turns import boundary_of, is_boundary, newest_boundary, opens_view
 
 __all__ = [
     "Loaded",
     "Tail",
     "active_path",
     "damage_to_note",
-    "read_first_line",
+    "read_identity",
     "read_session",
     "scan",
     "texts_written",
 ]
 
 _log = logging.getLogger("harness.sessions")
-_FIRST = 4096
-# Within a string the quotes would be escaped, so text can hold no such bytes.
-_REFERENCE = b'"stored":{"sha256":"'
-
-
-@dataclass(frozen=True, slots=True)
-class Tail:
-    """The end of a ledger: lines, bytes, the hash of the last line, and whether that line is ended."""
-
-    count: int = 0
-    size: int = 0
-    hash: str | None = None
-    ended: bool = True
+_Lines: TypeAlias = tuple[list[Entry], list[Damage], Tail]
 
 
 @dataclass(slots=True)
@@ -57,7 +47,7 @@ class Loaded:
 
     header: EntryDict | None = None
     ledger_id: str | None = None
-    tail: Tail = Tail()
+    tail: Tail = field(default_factory=Tail)
     leaf: str | None = None
     path: list[Entry] = field(default_factory=list)
     written: set[str] = field(default_factory=set)
@@ -73,81 +63,97 @@ def read_session(files: SessionFiles, owner: Owner, *, anchored: bool = True) ->
 
     anchored   False for a ledger that was just made and gets its anchor next: that it has none is no damage
     """
-    anchor = read_anchor(files.anchor)
+    there = read_anchor(files.anchor)
+    anchor = there if there and there.believed_by(owner.anchor_key) else None
     found = disk.mark(files.ledger)
     if found is None or found.size == 0:
-        return _nothing(files, anchor, found)
+        return _nothing(files, there, found)
     first = read_first_line(files.ledger)
-    deleted = anchor.deleted if anchor else ()
-    header = _header(first)
-    if header:
-        check_format(header, files.ledger)
-        owner.check(header, files.ledger)
+    deleted = there.deleted if there else ()
+    header = checked_header(files.ledger, first, owner, anchor)
     ledger_id = _identity(header, first, anchor)
-    data = _from_boundary(files, anchor, found, ledger_id)
-    loaded = _load(data, anchor.boundary, found) if anchor and data is not None else None
+    lines = _from_boundary(files, anchor, found, ledger_id)
+    loaded = _load(lines, anchor.boundary, found) if anchor and lines is not None else None
     if loaded is None:
-        loaded = _load(disk.read(files.ledger), START, found) or Loaded()
-        if anchored or anchor:
-            loaded.damage.append(_reason(loaded.tail, anchor, found, ledger_id, fits=data is not None))
-    loaded.header, loaded.ledger_id, loaded.deleted, loaded.anchor = header, ledger_id, deleted, anchor
+        loaded = _load(skim(files.ledger), START, found) or Loaded()
+        if there and not anchor:
+            loaded.damage.append(Damage("mac", loaded.tail.count, loaded.tail.size))
+        elif anchored or anchor:
+            loaded.damage.append(_reason(loaded.tail, anchor, found, ledger_id, fits=lines is not None))
+    loaded.header, loaded.ledger_id, loaded.deleted, loaded.anchor = header, ledger_id, deleted, there
     if header is None:
         loaded.damage.append(Damage("header", 1, 0))
-    _put_files_back(loaded, files)
+    _put_back(loaded, files)
     _report(loaded, files.ledger)
+    if owner.anchor_key and anchor and loaded.tail.count > anchor.count and anchor.count:
+        # No damage to a reader: a writer may be at work. The next writer knows that none is.
+        loaded.damage.append(Damage("unsigned", anchor.count + 1, anchor.bytes))
     return loaded
 
 
-def read_first_line(path: Path) -> bytes:
-    """The bytes of the first line, without its end."""
-    length = _FIRST
-    while True:
-        data = disk.read(path, 0, length)
-        line, ended, _ = data.partition(b"\n")
-        if ended or len(data) < length:
-            return line
-        length *= 4
+def read_identity(files: SessionFiles, owner: Owner) -> str:
+    """The id of a ledger, without reading more than its beginning. Raises `FileMissing`, and as `read_session`."""
+    anchor, first = read_anchor(files.anchor), read_first_line(files.ledger)
+    return _identity(checked_header(files.ledger, first, owner, anchor), first, anchor)
 
 
 def damage_to_note(loaded: Loaded) -> list[dict[str, Any]]:
     """What was found about the end of a ledger, as the next writer notes it: afterwards nothing else would tell."""
     anchor, tail = loaded.anchor, loaded.tail
     known = f"the anchor named {anchor.count} lines, {anchor.bytes} bytes" if anchor else "there was no usable anchor"
-    text = f"{known}; {tail.count} lines, {tail.size} bytes were found"
-    kinds = {"truncated": "truncated", "anchor": "unanchored"}
+    text = f"{known}; {tail.count} lines, {tail.size} bytes were found{_difference(loaded)}"
+    beyond = anchor.count + 1 if anchor else 1
+    told = {
+        "truncated": ("truncated", text),
+        "anchor": ("unanchored", text),
+        "mac": ("unanchored", "the anchor was not signed with the key of this writer"),
+        "unsigned": (
+            "unanchored",
+            f"lines {beyond} to {tail.count} were behind the signed end: a writer was stopped, or had no key",
+        ),
+    }
     return [
-        {"kind": kinds[kind], "line": line, "byte": byte, "text": text}
+        {"kind": told[kind][0], "line": line, "byte": byte, "text": told[kind][1]}
         for kind, line, byte in loaded.damage
-        if kind in kinds
+        if kind in told
     ]
 
 
-def scan(data: bytes, start: Position) -> tuple[list[Entry], list[Damage], Tail]:
+def _difference(loaded: Loaded) -> str:
+    """What is wrong with an end that has the length it should have."""
+    anchor, tail = loaded.anchor, loaded.tail
+    if anchor is None or not anchor.count:
+        return ""
+    if anchor.ledger_id != loaded.ledger_id:
+        return "; the anchor was that of another ledger"
+    if (anchor.count, anchor.hash) == (tail.count, tail.hash) or anchor.count != tail.count:
+        return ""
+    return f"; line {tail.count} has the SHA-256 {tail.hash}, where the anchor named {anchor.hash}"
+
+
+def scan(data: bytes, start: Position) -> _Lines:
     """The entries in bytes that begin at a line's start, what was unreadable, and where they end."""
     entries: list[Entry] = []
     damage: list[Damage] = []
-    seq, offset = start
-    lines = data.split(b"\n")
-    ended = lines[-1] == b""
-    if ended:
-        lines.pop()
-    refers = (
-        _REFERENCE in data
-    )  # asked once: most ledgers have no such line, and asking each costs as much as reading it
-    for raw in lines:
-        try:
-            parsed = loads(raw)
-        except ValueError:
-            parsed = None
-        if is_entry(parsed):
-            entries.append(Entry(parsed, seq, offset, len(raw), refers and _REFERENCE in raw))
-        elif raw.strip():
-            damage.append(Damage("bad", seq, offset))
-        seq, offset = seq + 1, offset + len(raw) + 1
+    # Asked once: most ledgers have no such line, and asking each costs as much as reading it.
+    refers, ended = REFERENCE in data, data.endswith(b"\n") or not data
+    find, seq, at, end = data.find, start.seq, 0, 0
+    for block in blocks_in(data):
+        for value in values_in(block):
+            end = find(b"\n", at)
+            if end < 0:
+                end = len(data)
+            if is_entry(value):
+                references = refers and find(REFERENCE, at, end) >= 0
+                entries.append(Entry(value, seq, start.offset + at, end - at, references))
+            elif data[at:end].strip():
+                damage.append(Damage("bad", seq, start.offset + at))
+            seq += 1
+            at = end + 1
     if not ended and damage and damage[-1].line == seq - 1:
         damage[-1] = Damage("torn", *damage[-1][1:])
-    tail = Tail(seq - 1, start.offset + len(data), digest(lines[-1]) if lines else None, ended)
-    return entries, damage, tail
+    last = data[data.rfind(b"\n", 0, end) + 1 : end]
+    return entries, damage, Tail(seq - 1, start.offset + len(data), digest(last) if data else None, ended)
 
 
 def active_path(entries: Sequence[Entry], damaged: bool) -> list[Entry] | None:
@@ -179,22 +185,17 @@ def texts_written(entries: Iterable[Entry], boundary: Entry | None) -> set[str]:
         str(item.get("sha256"))
         for entry in entries
         if entry.kind == "binding" and entry.seq > after
-        for item in [*entry.data.get("system", ()), *entry.data.get("tools", ())]
+        for item in [*items_of(entry.data, "system"), *items_of(entry.data, "tools")]
     }
 
 
 def _nothing(files: SessionFiles, anchor: Anchor | None, found: FileMark | None) -> Loaded:
     """A session without a line, which is damage if its anchor knows of some."""
     loaded = Loaded(deleted=anchor.deleted if anchor else (), mark=(found.inode, 0) if found else None, anchor=anchor)
-    if anchor and anchor.count:
+    if anchor and anchor.count and not disk.mark(files.removed):
         loaded.damage.append(Damage("truncated", 1, 0))
         _report(loaded, files.ledger)
     return loaded
-
-
-def _header(first: bytes) -> EntryDict | None:
-    parsed = parse_line(first)
-    return parsed if parsed and parsed["type"] == "header" else None
 
 
 def _identity(header: EntryDict | None, first: bytes, anchor: Anchor | None) -> str:
@@ -203,23 +204,50 @@ def _identity(header: EntryDict | None, first: bytes, anchor: Anchor | None) -> 
         return str(header["ledgerId"])
     if anchor and anchor.count:
         return anchor.ledger_id
-    return str(uuid.uuid5(uuid.NAMESPACE_OID, digest(first)))
+    return nameless_id(first)
 
 
-def _from_boundary(files: SessionFiles, anchor: Anchor | None, found: FileMark, ledger_id: str) -> bytes | None:
-    """The bytes from the anchor's boundary on; None if the anchor and the file do not fit together."""
+def _from_boundary(files: SessionFiles, anchor: Anchor | None, found: FileMark, ledger_id: str) -> _Lines | None:
+    """The lines from the anchor's boundary on; None if the anchor and the file do not fit together."""
     if anchor is None or anchor.count == 0 or anchor.ledger_id != ledger_id or anchor.bytes > found.size:
         return None
     start = anchor.boundary
+    if found.size - start.offset > LONGEST:
+        return _skim_from(files, anchor)
     before = min(start.offset, 1)
     data = disk.read(files.ledger, start.offset - before)
     end = anchor.bytes - start.offset + before
-    if data[:before] != b"\n"[:before] or start.seq - 1 + data.count(b"\n", before, end) != anchor.count:
-        return None
     last = data.rfind(b"\n", 0, end - 1) + 1
-    if digest(data[last : end - 1]) != anchor.hash:
+    if data[:before] != b"\n"[:before] or digest(data[last : end - 1]) != anchor.hash:
         return None
-    return data[before:]
+    lines = scan(data[before:], start)
+    # What follows the anchor is short: counting the lines there takes less than counting all of them once more.
+    beyond = data.count(b"\n", end) + (not lines[2].ended)
+    return lines if lines[2].count - beyond == anchor.count and _begins_a_view(lines) else None
+
+
+def _skim_from(files: SessionFiles, anchor: Anchor) -> _Lines | None:
+    """The same where it is too much to be held at once."""
+    start = anchor.boundary
+    if start.offset and disk.read(files.ledger, start.offset - 1, 1) != b"\n":
+        return None
+    lines = skim(files.ledger, start)
+    last = next((entry for entry in reversed(lines[0]) if entry.seq == anchor.count), None)
+    if last is None or last.offset + last.size + 1 != anchor.bytes:
+        return None
+    right = digest(disk.read(files.ledger, last.offset, last.size)) == anchor.hash
+    return lines if right and _begins_a_view(lines) else None
+
+
+def _begins_a_view(lines: _Lines) -> bool:
+    """Whether a view can begin with the first of these lines; where some are damaged there is no telling.
+
+    It is that of a boundary, or the directive of the first turn that a later one keeps.
+    """
+    entries, damage, _ = lines
+    if damage or (entries and entries[0].seq == START.seq):
+        return True
+    return bool(entries) and opens_view(entries[0].data) and any(map(is_boundary, reversed(entries)))
 
 
 def _reason(tail: Tail, anchor: Anchor | None, found: FileMark, ledger_id: str, *, fits: bool) -> Damage:
@@ -229,8 +257,8 @@ def _reason(tail: Tail, anchor: Anchor | None, found: FileMark, ledger_id: str, 
     return Damage(kind, tail.count, tail.size)
 
 
-def _load(data: bytes, start: Position, found: FileMark) -> Loaded | None:
-    entries, damage, tail = scan(data, start)
+def _load(lines: _Lines, start: Position, found: FileMark) -> Loaded | None:
+    entries, damage, tail = lines
     path = active_path(entries, damaged=bool(damage) or start == START)
     if path is None:
         return None
@@ -248,9 +276,11 @@ def _load(data: bytes, start: Position, found: FileMark) -> Loaded | None:
     )
 
 
-def _put_files_back(loaded: Loaded, files: SessionFiles) -> None:
-    read = partial(blobs.read_blob, files.blobs)
+def _put_back(loaded: Loaded, files: SessionFiles) -> None:
+    read, ledger = partial(blobs.read_blob, files.blobs), files.ledger
     for entry in loaded.path:
+        if entry.cut:
+            entry.data, entry.cut = uncut(entry, ledger), False
         if entry.refers and not blobs.try_expand(entry.data, read):
             loaded.damage.append(Damage("file", entry.seq, entry.offset))
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from harness.errors import SessionDamaged
 from harness.sessions.entries import EntryDict, digest, parse_line
+from harness.sessions.skimming import read_lines
 from harness.text import dumps
 
 __all__ = ["rechained"]
@@ -14,23 +16,29 @@ __all__ = ["rechained"]
 _POSITIONS = ("boundary", "prevBoundary")
 
 
-def rechained(data: bytes, header: Mapping[str, Any]) -> bytes:
-    """The bytes of a ledger whose header has these values instead.
+def rechained(path: Path, header: Mapping[str, Any]) -> Iterator[bytes]:
+    """The bytes of a ledger, line by line, whose header has these values instead; in a worker.
 
     Ids, numbers, times and contents stay. What changes is what follows from the header's bytes: the link from each line
-    to the one before, and the places of lines that others name. Lines that nobody can read stay as they are.
+    to the one before, and the places of lines that others name. Each line is marked `inherited`, as in a fork: what it
+    cost was counted where it was spent. Lines that nobody can read stay as they are.
     """
-    lines = data.removesuffix(b"\n").split(b"\n")
-    first = parse_line(lines[0])
-    if first is None or first["type"] != "header":
-        raise SessionDamaged("the ledger begins with no header, so nobody can take it over; restore its first line")
-    made = [dumps({**first, **header})]
-    starts = [0, len(made[0]) + 1]
-    for raw in lines[1:]:
+    moved: dict[object, int] = {}
+    end, link = 0, ""
+    for line in read_lines(path):
+        raw = line.raw or b""
         entry = parse_line(raw)
-        made.append(raw if entry is None else _written(_relinked(entry, digest(made[-1]), starts)))
-        starts.append(starts[-1] + len(made[-1]) + 1)
-    return b"".join(line + b"\n" for line in made)
+        if line.seq == 1:
+            if entry is None or entry["type"] != "header":
+                raise SessionDamaged(
+                    "the ledger begins with no header, so nobody can take it over; restore its first line"
+                )
+            raw = dumps({**entry, **header})
+        elif entry is not None:
+            raw = _written(_relinked(entry, link, moved))
+        moved[line.offset] = end
+        end, link = end + len(raw) + 1, digest(raw)
+        yield raw + b"\n"
 
 
 def _written(entry: EntryDict) -> bytes:
@@ -42,10 +50,13 @@ def _written(entry: EntryDict) -> bytes:
         ) from error
 
 
-def _relinked(entry: EntryDict, link: str, starts: list[int]) -> EntryDict:
-    changed: EntryDict = {**entry, "prevHash": link}
+def _relinked(entry: EntryDict, link: str, moved: Mapping[object, int]) -> EntryDict:
+    """The line with its new link; `moved` says where the lines before it are now, by where they were."""
+    changed: EntryDict = {**entry, "prevHash": link, "inherited": True}
     for name in _POSITIONS:
         position = entry.get(name)
-        if isinstance(position, dict) and isinstance(position.get("seq"), int) and 0 < position["seq"] <= len(starts):
-            changed[name] = {**position, "offset": starts[position["seq"] - 1]}
+        if isinstance(position, dict) and (place := moved.get(position.get("offset"))) is not None:
+            changed[name] = {**position, "offset": place}
+    if isinstance(keys := entry.get("keys"), dict):
+        changed["keys"] = {key: moved[offset] for key, offset in keys.items() if offset in moved}
     return changed

@@ -3,17 +3,18 @@
 The ledger is the truth where it knows the snapshot's position. A snapshot that goes on beyond the
 ledger, or that has no ledger, gives the messages that are missing. Where each has what the other
 lacks, nothing is thrown away: the snapshot's messages become a branch and the ledger stays active.
+What the ledger left behind, by going back or by a compaction, it does not lack.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from harness.messages import MessageDict
 
-__all__ = ["AppendMissing", "Branch", "Decision", "Ignore", "LedgerSide", "LedgerWins", "reconcile"]
+__all__ = ["AppendMissing", "Branch", "Decision", "Ignore", "LedgerSide", "LedgerWins", "holds", "reconcile"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +24,9 @@ class LedgerWins:
 
 @dataclass(frozen=True, slots=True)
 class Ignore:
-    """The snapshot belongs to a ledger that was deleted."""
+    """The snapshot belongs to a ledger that was deleted; or may belong to one, for it names none."""
 
-    ledger_id: str
+    ledger_id: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,33 +73,45 @@ class LedgerSide(Protocol):
         ...
 
 
-def reconcile(ledger: LedgerSide, snapshot: Mapping[str, Any] | None, messages: Sequence[MessageDict]) -> Decision:
-    """What to do about a snapshot `{ledgerId, seq, hash, count}` and the messages that belong to it."""
+def reconcile(
+    ledger: LedgerSide,
+    snapshot: Mapping[str, Any] | None,
+    messages: Sequence[MessageDict],
+    known: Set[str] = frozenset(),
+) -> Decision:
+    """What to do about a snapshot `{ledgerId, seq, hash, count}` and the messages that belong to it.
+
+    `known` are the ids of messages that the ledger holds anywhere, on branches that were left and before the boundary
+    too. To find them all of it must be read: worth it only where the decision without them is to take something over.
+    """
     position = snapshot or {}
-    ledger_id = position.get("ledgerId")
+    named = position.get("ledgerId")
+    ledger_id = named if isinstance(named, str) else None
     if ledger_id in ledger.deleted:
-        return Ignore(str(ledger_id))
-    if ledger.ledger_id is None:
-        return AppendMissing(tuple(messages)) if messages else LedgerWins()
-    if ledger_id == ledger.ledger_id and _is_known(ledger, position):
+        return Ignore(ledger_id)
+    if holds(ledger, position):
         return LedgerWins()
-    return _compare(ledger, messages)
+    decision = _compare(ledger, messages, known)
+    # Whose messages these are nobody knows: those of a conversation that was deleted must not come back.
+    return Ignore(None) if ledger.deleted and ledger_id is None and decision != LedgerWins() else decision
 
 
-def _is_known(ledger: LedgerSide, position: Mapping[str, Any]) -> bool:
-    seq = position.get("seq")
-    return isinstance(seq, int) and ledger.knows(seq, str(position.get("hash")))
+def holds(ledger: LedgerSide, position: Mapping[str, Any]) -> bool:
+    """Whether a ledger has the line at which a snapshot was taken."""
+    seq, line_hash = position.get("seq"), str(position.get("hash"))
+    return position.get("ledgerId") == ledger.ledger_id and isinstance(seq, int) and ledger.knows(seq, line_hash)
 
 
-def _compare(ledger: LedgerSide, messages: Sequence[MessageDict]) -> Decision:
+def _compare(ledger: LedgerSide, messages: Sequence[MessageDict], known: Set[str]) -> Decision:
     logged = [str(message.get("id")) for message in ledger.messages()]
     said = [str(message.get("id")) for message in messages]
     common = 0
     while common < min(len(logged), len(said)) and logged[common] == said[common]:
         common += 1
-    missing = tuple(message for message in messages[common:] if ledger.entry_id(str(message.get("id"))) is None)
+    rest = [message for message in messages[common:] if ledger.entry_id(str(message.get("id"))) is None]
+    missing = tuple(message for message in rest if message.get("id") not in known)
     if not missing:
         return LedgerWins()
-    if common == len(logged):
+    if common == len(logged) and len(missing) == len(rest):
         return AppendMissing(missing)
     return Branch(said[common - 1] if common else None, missing)

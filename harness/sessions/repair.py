@@ -8,7 +8,6 @@ their bytes stay for a person.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from harness.filesystem import disk, pool
@@ -60,10 +59,11 @@ async def repair_session(tree: SessionTree, owner: Owner, catalog: SessionCatalo
 
 
 def _set_aside(tree: SessionTree, report: VerifyReport) -> list[str]:
-    """Keep what is about to be replaced where it says something else than the ledger."""
-    wrong: list[tuple[Path, str]] = []
+    """Keep what is about to be replaced where it says something else than the ledger, or is no file."""
+    files = tree.files
+    wrong = {path: "was no file" for path in (files.context, files.anchor) if not disk.is_file_or_nothing(path)}
     if any(finding.kind == "context" for finding in report.findings):
-        wrong.append((tree.files.context, "differs from the ledger"))
-    if disk.mark(tree.files.anchor) and read_anchor(tree.files.anchor) is None:
-        wrong.append((tree.files.anchor, "could not be read"))
-    return [f"{path.name} {what}; kept as {disk.set_aside(path).name}" for path, what in wrong]
+        wrong.setdefault(files.context, "differs from the ledger")
+    if disk.mark(files.anchor) and read_anchor(files.anchor) is None:
+        wrong.setdefault(files.anchor, "could not be read")
+    return [f"{path.name} {what}; kept as {disk.set_aside(path).name}" for path, what in wrong.items()]

@@ -9,7 +9,10 @@ from harness.errors import ConfigError
 from harness.ids import new_id
 from harness.messages import MessageDict
 from harness.sessions.binding import make_binding
+from harness.sessions.blobs import shrink_fields
 from harness.sessions.digest import DigestCache, context_digest
+from harness.sessions.entries import Entry
+from harness.sessions.selecting import Selected
 from harness.sessions.store import LedgerStore
 from harness.text import dumps
 
@@ -57,7 +60,7 @@ class RequestLog:
         if known is not None:
             return known
         self._store.blobs.update(made.blobs)
-        entry = self._store.plan("binding", made.fields, turn=turn)
+        entry = self._plan("binding", made.fields, turn)
         conversation.written |= made.written
         return entry.id
 
@@ -67,9 +70,9 @@ class RequestLog:
         binding_id: str,
         messages: Sequence[MessageDict],
         turn: str | None,
-        select: Sequence[str] | None,
+        select: Sequence[Selected] | None,
     ) -> str:
-        """Log that a request goes out; `fields` are purpose, attempt, policy and projector."""
+        """Log that a request goes out; `fields` are purpose, attempt, policy, projector, and tokens perhaps."""
         binding = self._store.conversation.binding_digest(binding_id)
         if binding is None:
             raise ConfigError(f"no binding {binding_id} since the newest boundary; call bind before each request")
@@ -81,10 +84,17 @@ class RequestLog:
             "leaf": self._store.leaf,
             "policy": fields["policy"],
             "projector": fields["projector"],
+            "tokens": fields.get("tokens"),
             "select": None if select is None else list(select),
             "contextDigest": context_digest(binding, self._digests.of(messages)),
         }
-        return self._store.plan("request_begin", shown, entry_id=request_id, turn=turn, request=request_id).id
+        return self._plan("request_begin", shown, turn, request_id).id
+
+    def _plan(self, kind: str, fields: Mapping[str, Any], turn: str | None, request_id: str | None = None) -> Entry:
+        small, moved = shrink_fields(fields, dumps(fields))
+        self._store.blobs.update(moved)
+        whole = fields if moved else None
+        return self._store.plan(kind, small, entry_id=request_id, turn=turn, request=request_id, whole=whole)
 
 
 def _asked(*parts: Any) -> bytes | None:

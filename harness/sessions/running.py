@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from harness.messages import MessageDict
 from harness.sessions.entries import Entry
 from harness.sessions.projection import Turn, View, make_view, project_turns
 from harness.sessions.turns import blocks_of, is_directive, message_of
@@ -26,6 +27,7 @@ class RunningView:
 
     def __init__(self, path: Sequence[Entry], boundary: Entry | None) -> None:
         self._boundary = boundary
+        self._empty = make_view((), boundary)
         self._start = next((i for i in range(len(path) - 1, -1, -1) if is_directive(path[i])), 0)
         self._kept: list[Turn] = list(project_turns(path[: self._start], boundary, closed=True))
         self._own: set[str] = set()
@@ -46,35 +48,37 @@ class RunningView:
         """The view of the path, all of whose lines were taken in."""
         if self._view is None:
             kept, start = ([], 0) if self._whole else (self._kept, self._start)
-            self._view = make_view([*kept, *project_turns(path[start:], self._boundary)], self._boundary)
+            turns = (*kept, *project_turns(path[start:], self._boundary))
+            # The summary's message stays the same object too, so that nobody goes over it again.
+            self._view = View(turns, self._empty.summary, self._empty.summary_message)
         return self._view
 
     def _close(self, path: Sequence[Entry]) -> None:
         """A directive at the end of the path closes every turn before it."""
         end = len(path) - 1
+        seen = self._view.turns[len(self._kept) :] if self._view else ()
         if self._whole:
             self._kept = list(project_turns(path[:end], self._boundary, closed=True))
+        elif seen and all(turn.closed for turn in seen):
+            self._kept.extend(seen)  # closed as they were, they are what they would be now
         else:
             self._kept.extend(project_turns(path[self._start : end], self._boundary, closed=True))
         self._start, self._own, self._whole = end, set(), False
 
     def _note(self, entry: Entry, opener: Entry) -> None:
-        self._own.update(_names(entry))
-        older_turn = entry.data.get("turnId") not in (None, opener.id)
-        self._whole = self._whole or older_turn or not self._own.issuperset(_referred(entry))
+        data = entry.data
+        message = message_of(data) if entry.kind == "message" else None
+        if entry.kind == "request_begin":
+            self._own.add(entry.id)
+        elif message:
+            self._own.update(_ids(message, "toolUse"))
+        older_turn = data.get("turnId") not in (None, opener.id)
+        request = data.get("requestId")
+        elsewhere = request is not None and str(request) not in self._own
+        elsewhere = elsewhere or bool(message and not self._own.issuperset(_ids(message, "toolResult")))
+        self._whole = self._whole or older_turn or elsewhere
 
 
-def _names(entry: Entry) -> Iterable[str]:
-    """The ids that later lines may refer to: of a request, of tool calls."""
-    if entry.kind == "request_begin":
-        return [entry.id]
-    message = message_of(entry.data)
-    return [str(call.get("id")) for call in blocks_of(message, "toolUse")] if message else []
-
-
-def _referred(entry: Entry) -> Iterable[str]:
-    """The ids that a line refers to."""
-    message = message_of(entry.data)
-    results = [str(result.get("id")) for result in blocks_of(message, "toolResult")] if message else []
-    request = entry.data.get("requestId")
-    return results if request is None else [*results, str(request)]
+def _ids(message: MessageDict, kind: str) -> Iterable[str]:
+    """The ids by which calls and their results find each other."""
+    return [str(block.get("id")) for block in blocks_of(message, kind)]

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from harness.messages import MessageDict
 from harness.sessions.blobs import block_text
-from harness.sessions.entries import START, Entry
-from harness.sessions.reading import scan
-from harness.sessions.turns import committed_requests, is_settled
+from harness.sessions.entries import Entry
+from harness.sessions.turns import is_settled
 
 __all__ = ["SearchHit", "message_text", "rank", "search_ledger", "search_words"]
 
@@ -36,12 +35,19 @@ def search_words(query: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(query.casefold().split()))
 
 
-def search_ledger(session_id: str, data: bytes, words: Sequence[str]) -> list[SearchHit]:
-    """The matching messages among the bytes of a ledger, unranked."""
-    entries, _, _ = scan(data, START)
-    committed = committed_requests(entries)
-    said = (entry for entry in entries if entry.data.get("via") != "hook" and is_settled(entry.data, committed))
-    return [hit for entry in said if (hit := _hit(session_id, entry, words))]
+def search_ledger(session_id: str, entries: Iterable[Entry], words: Sequence[str]) -> list[SearchHit]:
+    """The matching messages among the lines of a ledger, unranked; none of the lines is kept."""
+    found: list[SearchHit] = []
+    undecided: dict[str, list[SearchHit]] = {}
+    for entry in entries:
+        data = entry.data
+        request = str(data.get("requestId"))
+        if entry.kind == "request_end":
+            found += undecided.pop(request, []) if data.get("status") == "completed" else []
+        # Whether an answer counts is decided by a line that comes after it.
+        elif data.get("via") != "hook" and is_settled(data, {request}) and (hit := _hit(session_id, entry, words)):
+            (found if is_settled(data, set()) else undecided.setdefault(request, [])).append(hit)
+    return found
 
 
 def rank(hits: Iterable[SearchHit], limit: int) -> list[SearchHit]:

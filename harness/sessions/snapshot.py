@@ -7,18 +7,21 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.errors import ListMoved
 from harness.messages import MessageDict
-from harness.sessions.digest import DigestCache, message_digest
+from harness.sessions.digest import message_digest
+from harness.sessions.shapes import is_message
 from harness.sessions.state_files import FileSession
 from harness.sessions.tree import SessionTree
 from harness.state import Session, SessionKey, State
 
 __all__ = ["MEMORY", "MESSAGES", "Snapshot", "SnapshotWriter", "load_snapshot"]
 
+_log = logging.getLogger("harness.sessions")
 MEMORY = "memory"
 MESSAGES = "memory_messages"
 
@@ -35,7 +38,16 @@ async def load_snapshot(session: Session, key: SessionKey) -> Snapshot | None:
     """The snapshot in a store, or None if it has none."""
     position = await session.get(key, MEMORY)
     messages = await session.get_list(key, MESSAGES)
-    return Snapshot(position, tuple(messages)) if position is not None or messages else None
+    if position is None and not messages:
+        return None
+    whole = tuple(message for message in messages if is_message(message))
+    if len(whole) < len(messages):
+        _log.warning(
+            "a snapshot of session %r has %d messages that are none, and was read without them",
+            key.session,
+            len(messages) - len(whole),
+        )
+    return Snapshot(position, whole)
 
 
 class SnapshotWriter:
@@ -47,8 +59,7 @@ class SnapshotWriter:
 
     def __init__(self) -> None:
         self._place: tuple[Session, SessionKey] | None = None
-        self._digests: list[str] = []
-        self._cache = DigestCache()
+        self._messages: list[MessageDict] = []
         self._position: State | None = None
         self._values: dict[str, State] = {}
 
@@ -60,6 +71,10 @@ class SnapshotWriter:
         """Whether this writer stored the snapshot of the ledger as it is now."""
         return self._position is not None and self.knows(session, key, _position(tree, self._position["count"]))
 
+    def forget(self) -> None:
+        """Look at the store before the next snapshot is written: somebody else wrote to it."""
+        self._place = self._position = None
+
     async def save(self, session: Session, key: SessionKey, tree: SessionTree, values: Mapping[str, State]) -> None:
         """Bring the store up to the ledger, unless this writer did so already. Raises `PersistenceError`."""
         if tree.ledger_id is None:
@@ -69,7 +84,7 @@ class SnapshotWriter:
         position = _position(tree, len(messages))
         if not changed and self.knows(session, key, position):
             return
-        await self._save_all(session, key, messages, {MEMORY: position, **changed})
+        await self._save_all(session, key, messages, position, changed)
         self._note(position, changed)
 
     def save_with_commit(
@@ -84,14 +99,13 @@ class SnapshotWriter:
         messages, changed = tree.view().messages, self._changed(session, key, tree, values)
         seq, last_hash = tree.planned_end
         position = {"ledgerId": tree.ledger_id, "seq": seq, "hash": last_hash, "count": len(messages)}
-        digests, known = self._cache.of(messages), len(self._digests)
-        there = known if digests[:known] == self._digests else None
-        write = session.together(key, {MEMORY: position, **changed}, MESSAGES, messages[there or 0 :], there)
+        there = len(self._messages) if self._grown(messages) else None
+        write = session.together(key, changed, MESSAGES, messages[there or 0 :], there, {MEMORY: position})
 
         def put() -> None:
             self._place = None
             if write():
-                self._place, self._digests = (session, key), digests
+                self._place, self._messages = (session, key), messages
                 self._note(position, changed)
 
         tree.take_along(put)
@@ -108,35 +122,49 @@ class SnapshotWriter:
         self._position, self._values = position, {**self._values, **changed}
 
     async def _save_all(
-        self, session: Session, key: SessionKey, messages: Sequence[MessageDict], values: Mapping[str, State]
+        self,
+        session: Session,
+        key: SessionKey,
+        messages: Sequence[MessageDict],
+        position: State,
+        values: Mapping[str, State],
     ) -> None:
-        digests = self._cache.of(messages)
-        stored = await self._stored(session, key)
+        there = await self._there(session, key, messages)
         self._place = None
-        grown = digests[: len(stored)] == stored
         try:
-            if grown:
-                await _put(session, key, values, messages[len(stored) :], len(stored))
-            else:
-                await _put(session, key, values, messages, None)
+            await _put(session, key, position, values, messages[there or 0 :], there)
         except ListMoved:
-            await _put(session, key, values, messages, None)
-        self._place, self._digests = (session, key), digests
+            await _put(session, key, position, values, messages, None)
+        self._place, self._messages = (session, key), [*messages]
 
-    async def _stored(self, session: Session, key: SessionKey) -> list[str]:
+    async def _there(self, session: Session, key: SessionKey, messages: Sequence[MessageDict]) -> int | None:
+        """How many of the messages the store has already; None where it has others."""
         if self._place == (session, key):
-            return self._digests
-        return [message_digest(message) for message in await session.get_list(key, MESSAGES)]
+            return len(self._messages) if self._grown(messages) else None
+        stored = await session.get_list(key, MESSAGES)
+        same = [message_digest(message) for message in stored] == [*map(message_digest, messages[: len(stored)])]
+        return len(stored) if same else None
+
+    def _grown(self, messages: Sequence[MessageDict]) -> bool:
+        """Whether these are the messages stored last, and perhaps more. Lists look first whether it is the same dict:
+        this is cheap as long as message dicts, once handed out, are replaced and not changed in place.
+        """
+        return messages[: len(self._messages)] == self._messages
 
 
 async def _put(
-    session: Session, key: SessionKey, values: Mapping[str, State], items: Sequence[State], expect_count: int | None
+    session: Session,
+    key: SessionKey,
+    position: State,
+    values: Mapping[str, State],
+    items: Sequence[State],
+    expect_count: int | None,
 ) -> None:
     """Everything of one snapshot. The ledger says which part is behind, should a crash come between."""
     if isinstance(session, FileSession):
-        await session.save_together(key, values, MESSAGES, items, expect_count)
+        await session.save_together(key, values, MESSAGES, items, expect_count, {MEMORY: position})
         return
-    work = [session.save(key, name, value) for name, value in values.items()]
+    work = [session.save(key, name, value) for name, value in {MEMORY: position, **values}.items()]
     if expect_count is None:
         work.append(session.replace(key, MESSAGES, items))
     elif items:

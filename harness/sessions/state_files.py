@@ -1,6 +1,7 @@
 """Track 1 on disk: one folder a key, one file a name.
 
-    <folder of the key>/<name>.json      a single value: one JSON object, replaced whole
+    <folder of the key>/<name>.json      a single value: one JSON object, replaced whole, or where it is sealed
+                                         a block that is overwritten in place
                         <name>.jsonl     a list: one JSON object a line, appended or replaced whole
                         _key.json        the full key, only where a name in the path was shortened
                         .hold            the lock of those who write lists; its content means nothing
@@ -15,7 +16,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Protocol
 
@@ -24,6 +25,7 @@ from harness.filesystem import disk, pool
 from harness.filesystem.locks import FileLock
 from harness.ids import encode_name
 from harness.sessions.list_file import Known, ListFile, Recent
+from harness.sessions.sealed import is_sealed, seal, unseal
 from harness.sessions.state_json import decode, encode
 from harness.state import SessionKey, State
 from harness.text import dumps
@@ -34,6 +36,7 @@ _KEY_FILE = "_key.json"
 _HOLD = ".hold"
 _HOLD_SECONDS = 10.0
 _POLL_SECONDS = 0.01
+_LOOKS, _LOOK_SECONDS = 4, 0.001
 _VALUE, _LIST = ".json", ".jsonl"
 # Some 300 bytes an entry; pushing one out costs its list one more counting.
 _REMEMBERED = 20_000
@@ -79,7 +82,7 @@ class FileSession:
         self._layout = layout
         self._sync = sync
         self._lists: Recent[Known] = Recent(_REMEMBERED)
-        self._checked: Recent[bool] = Recent(_REMEMBERED)
+        self._checked: Recent[Path] = Recent(_REMEMBERED)
         self._ready: Recent[bool] = Recent(_REMEMBERED)
 
     async def save(self, key: SessionKey, name: str, value: State) -> None:
@@ -115,12 +118,15 @@ class FileSession:
         name: str,
         items: Sequence[State],
         expect_count: int | None,
+        sealed: Mapping[str, State],
     ) -> None:
         """Save values and `append` to the list `name`, or `replace` it where no count is expected, in one go.
 
-        Not one transaction: each file for itself is as `save`, `append` and `replace` leave it.
+        `sealed` are values of a few bytes that change each time: they are overwritten in place with a
+        check sum, and a crash may cost one of them, which then is absent. They come last. Not one
+        transaction: each other file for itself is as `save`, `append` and `replace` leave it.
         """
-        await self._alone(key, self._together(values, name, items, expect_count))
+        await self._alone(key, self._together(values, name, items, expect_count, sealed))
 
     def together(
         self,
@@ -129,12 +135,13 @@ class FileSession:
         name: str,
         items: Sequence[State],
         expect_count: int | None,
+        sealed: Mapping[str, State],
     ) -> Callable[[], bool]:
         """`save_together` of values that are not there yet, for a worker that is at the files anyway.
 
         What is returned gives False when another writer is busy there, with nothing written.
         """
-        return partial(self._try_alone, key, self._together(values, name, items, expect_count, fresh=True))
+        return partial(self._try_alone, key, self._together(values, name, items, expect_count, sealed, fresh=True))
 
     def _together(
         self,
@@ -142,9 +149,12 @@ class FileSession:
         name: str,
         items: Sequence[State],
         expect_count: int | None,
+        sealed: Mapping[str, State],
         *,
         fresh: bool = False,
     ) -> Callable[[Path], None]:
+        blocks = {each: block for each, value in sealed.items() if is_sealed(block := seal(value))}
+        values = {**values, **{each: value for each, value in sealed.items() if each not in blocks}}
         encoded = {each: encode(value, f"the state {each!r}") for each, value in values.items()}
         put = tuple(items)
 
@@ -156,6 +166,8 @@ class FileSession:
                 into.append(put, expect_count)
             for each, data in encoded.items():
                 self._put(folder, each, data, fresh=fresh)
+            for each, block in blocks.items():
+                self._put_sealed(folder, each, block)
 
         return work
 
@@ -196,12 +208,14 @@ class FileSession:
 
     def _try_alone(self, key: SessionKey, work: Callable[[Path], None]) -> bool:
         folder = self._prepared(key)
-        try:
-            with FileLock(folder / _HOLD).hold(0):
-                # Whoever held the lock before may have deleted the folder.
-                work(folder if disk.mark(folder) else self._prepared(key))
-        except SessionBusy:
+        # Where whoever held the lock before has deleted the folder, the lock's file is gone too: it is not had then.
+        lock = FileLock(_hold_of(folder))
+        if not lock.take():
             return False
+        try:
+            work(folder)
+        finally:
+            lock.release()
         return True
 
     def _save(self, key: SessionKey, name: str, data: bytes) -> None:
@@ -211,17 +225,23 @@ class FileSession:
             self._put(self._prepared(key), name, data)
 
     def _put(self, folder: Path, name: str, data: bytes, *, fresh: bool = False) -> None:
-        path = folder / _file_name(name, _VALUE)
+        path = _file(folder, name, _VALUE)
         if fresh or not _holds(path, data):
             disk.replace(path, data, sync=self._sync)
 
+    def _put_sealed(self, folder: Path, name: str, block: bytes) -> None:
+        path = _file(folder, name, _VALUE)
+        # Whoever wants every write synced wants the old value to be there until the new one is.
+        if self._sync or not disk.overwrite(path, block):
+            disk.replace(path, block, sync=self._sync)
+
     def _get(self, key: SessionKey, name: str) -> State | None:
-        path = self._opened(key) / _file_name(name, _VALUE)
+        path = _file(self._opened(key), name, _VALUE)
         mark = disk.mark(path)
         if mark is None:
             return None
         try:
-            value = decode(disk.read(path))
+            value = _value_in(path)
         except FileMissing:
             return None
         if value is None and disk.mark(path) == mark:
@@ -232,7 +252,7 @@ class FileSession:
         return self._list(self._opened(key), name).read()
 
     def _list(self, folder: Path, name: str) -> ListFile:
-        return ListFile(folder / _file_name(name, _LIST), self._lists, sync=self._sync)
+        return ListFile(_file(folder, name, _LIST), self._lists, sync=self._sync)
 
     def _exists(self, key: SessionKey) -> bool:
         return _has_states(self._opened(key))
@@ -258,12 +278,14 @@ class FileSession:
 
     def _opened(self, key: SessionKey) -> Path:
         """The folder of a key, which need not exist, after checking whose it is."""
+        checked = self._checked.get(key)
+        if checked is not None:
+            return checked
         folder = self._layout.folder(key)
-        if not self._checked.get(str(folder)):
-            self._layout.check(key.namespace)
-            if self._layout.is_shortened(folder):
-                _check_key(folder, key)
-            self._checked.put(str(folder), True)
+        self._layout.check(key.namespace)
+        if self._layout.is_shortened(folder):
+            _check_key(folder, key)
+        self._checked.put(key, folder)
         return folder
 
     def _prepared(self, key: SessionKey) -> Path:
@@ -281,8 +303,27 @@ class FileSession:
         return folder
 
 
-def _file_name(name: str, ending: str) -> str:
-    return encode_name(name, "state name") + ending
+@lru_cache(maxsize=256)
+def _hold_of(folder: Path) -> Path:
+    return folder / _HOLD
+
+
+@lru_cache(maxsize=256)  # a session writes the same few files each time
+def _file(folder: Path, name: str, ending: str) -> Path:
+    return folder / (encode_name(name, "state name") + ending)
+
+
+def _value_in(path: Path) -> State | None:
+    """The value in a file; a block that is damaged is looked at again, since a writer may be at it."""
+    for look in range(_LOOKS):
+        if look:
+            time.sleep(_LOOK_SECONDS)
+        raw = disk.read(path)
+        if not is_sealed(raw):
+            return decode(raw)
+        if (value := unseal(raw)) is not None:
+            return value
+    return None
 
 
 def _holds(path: Path, data: bytes) -> bool:
@@ -296,10 +337,11 @@ def _holds(path: Path, data: bytes) -> bool:
 def _remove(folder: Path, name: str | None) -> None:
     if name is None:
         # The lock's file goes too: who waits for it notices, and goes to the next one.
-        disk.remove_tree(folder)
+        if disk.remove_tree(folder):
+            disk.sync_folder(folder.parent)  # who was told that it is gone must not meet it again after a power cut
     else:
-        disk.remove(folder / _file_name(name, _VALUE))
-        disk.remove(folder / _file_name(name, _LIST))
+        disk.remove(_file(folder, name, _VALUE))
+        disk.remove(_file(folder, name, _LIST))
 
 
 def _has_states(folder: Path) -> bool:

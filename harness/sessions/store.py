@@ -19,11 +19,13 @@ from harness.sessions.blobs import Blobs
 from harness.sessions.committing import Commit, ContextUpdate
 from harness.sessions.contextfile import ContextFile, context_header
 from harness.sessions.conversation import Conversation
+from harness.sessions.deleting import finish_removal
 from harness.sessions.entries import Entry
 from harness.sessions.formats import FORMAT
 from harness.sessions.layout import Owner, SessionFiles
 from harness.sessions.ledger import Ledger
-from harness.sessions.reading import Loaded, damage_to_note, read_session
+from harness.sessions.loading import load_session
+from harness.sessions.reading import Loaded, damage_to_note
 from harness.text import loads
 
 __all__ = ["Durability", "LedgerStore"]
@@ -79,6 +81,8 @@ class LedgerStore:
             await pool.run(disk.make_folder, self.files.folder, sync=self.durability != "none")
         await self._lock.acquire(timeout)
         try:
+            if disk.mark(self.files.ledger) is None and disk.mark(self.files.removed) is not None:
+                await pool.run(finish_removal, self.files, self.owner.session)
             # A lock of asyncio belongs to one loop; calls of one session may come from several.
             self._committing = asyncio.Lock()
             await self._refresh()
@@ -103,11 +107,6 @@ class LedgerStore:
             _log.error("lines of %s could not be written and are lost: %s", self.files.ledger, error)
         finally:
             self._let_go()
-
-    def release_deleted(self) -> None:
-        """Let go after the files have been removed: the lock file goes last."""
-        self._forget()
-        self._lock.unlink_and_release()
 
     async def refresh(self) -> None:
         """See what others wrote, without a lock; the writer itself knows already."""
@@ -171,6 +170,10 @@ class LedgerStore:
         """Make context file and anchor anew from the ledger. Raises `PersistenceError`."""
         self._require_lock()
         self._note_damage()
+        if not (end := self.ledger.planned).ended:
+            # The anchor names no unfinished line; a line behind it ends it.
+            text = "the last line had no end; it stays a line of its own"
+            self._note([{"kind": "torn", "line": end.count, "byte": end.size, "text": text}])
         async with self._committing:
             self._compacted = True  # so the whole context file is written
             await self._write(True)
@@ -236,7 +239,8 @@ class LedgerStore:
                 leaf=str(self.leaf),
                 boundary=self.conversation.boundary,
                 deleted=self.loaded.deleted,
-            )
+            ),
+            self.owner.anchor_key,
         )
 
     def _ensure_header(self) -> None:
@@ -257,11 +261,25 @@ class LedgerStore:
         self.loaded.header, self.loaded.ledger_id = loads(raw), ledger_id
         self._follow(entry, raw)
 
+    @property
+    def noted(self) -> bool:
+        """Whether a line says what was wrong with the end."""
+        return self._noted
+
+    def unproved(self) -> list[str]:
+        """What the key does not vouch for and is taken in all the same, in sentences; nothing once it was noted."""
+        if not self.owner.anchor_key or self._noted:
+            return []
+        return [f"session {self.owner.session!r}: {item['text']}" for item in damage_to_note(self.loaded)]
+
     def _note_damage(self) -> None:
         """Before a new anchor makes an end look right that was not, a line says so."""
-        if self._noted or not (found := damage_to_note(self.loaded)):
+        if self._noted or not self.loaded.damage or not (found := damage_to_note(self.loaded)):
             return
         self._noted = True
+        self._note(found)
+
+    def _note(self, found: list[dict[str, Any]]) -> None:
         fields = {"kind": "damage", "data": {"found": found}}
         self._follow(*self.ledger.plan("event", new_id(), fields, parent=self.leaf))
 
@@ -286,15 +304,14 @@ class LedgerStore:
         found = disk.mark(self.files.ledger)
         if self._fresh and self._mark == ((found.inode, found.size) if found else None):
             return
-        loaded = await pool.run(read_session, self.files, self.owner)
+        loaded, conversation = await pool.run(load_session, self.files, self.owner)
         if locked == self._lock.held:  # otherwise a writer has come, or gone, and knows better
-            self._take(loaded)
+            self._take(loaded, conversation)
 
-    def _take(self, loaded: Loaded) -> None:
+    def _take(self, loaded: Loaded, conversation: Conversation) -> None:
         self._forget()
-        self.loaded = loaded
+        self.loaded, self.conversation = loaded, conversation
         self._noted = False
-        self.conversation.reset(loaded)
         self.ledger.reset(loaded.tail)
         self.leaf = loaded.leaf
         self._mark = loaded.mark

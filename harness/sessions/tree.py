@@ -20,6 +20,7 @@ import orjson
 
 from harness.errors import ConfigError, PersistenceError
 from harness.filesystem import pool
+from harness.filesystem.lowlevel import temporary_name
 from harness.ids import new_id
 from harness.messages import MessageDict, Msg
 from harness.sessions import blobs
@@ -28,12 +29,13 @@ from harness.sessions.branching import find_branch
 from harness.sessions.cards import turn_card
 from harness.sessions.compacting import boundary_fields
 from harness.sessions.entries import START, digest
+from harness.sessions.importing import settle
 from harness.sessions.incoming import media_bytes, message_json, plain_message, storable
 from harness.sessions.reader import SessionReader
 from harness.sessions.reconcile import Decision
 from harness.sessions.redact import Redactor, redacted
 from harness.sessions.requestlog import RequestLog
-from harness.sessions.selecting import split_shown
+from harness.sessions.selecting import Selected, split_shown
 from harness.sessions.store import Durability
 from harness.sessions.turns import message_of, opens_turn
 from harness.text import dumps, loads
@@ -50,6 +52,7 @@ class SessionTree(SessionReader):
     session_id  the conversation
     agent       the agent's id; with `namespace` checked against the ledger's first line
     durability  `commit`: a sync at each `commit(sync=True)`; `every`: at each commit; `none`: never
+    anchor_key  signs the ledger's anchor, and tells on opening whether it was signed so; see `verify`
     redact      applied to messages and to the fields of entries before they are logged; the model sees what it returns
 
     Making one touches no disk. Reading needs no lock; writing needs `writing()`, or `lock` and
@@ -65,8 +68,11 @@ class SessionTree(SessionReader):
         namespace: tuple[str, ...],
         durability: Durability = "commit",
         redact: Redactor | None = None,
+        anchor_key: bytes | None = None,
     ) -> None:
-        super().__init__(folder, session_id, agent=agent, namespace=namespace, durability=durability)
+        super().__init__(
+            folder, session_id, agent=agent, namespace=namespace, durability=durability, anchor_key=anchor_key
+        )
         self._redact = redact
         self._requests = RequestLog(self._store)
 
@@ -146,10 +152,10 @@ class SessionTree(SessionReader):
         """Log an entry of any other type and return its id; `fields` in the order they shall have."""
         if kind in ("message", "header"):
             raise ConfigError(f"a {kind} is not added by hand; use add_message, or describe before the first line")
-        whole = storable({key: value for key, value in self.redacted(fields).items() if value is not None})
-        small, moved = blobs.shrink_fields(whole)
+        whole, raw = storable({key: value for key, value in self.redacted(fields).items() if value is not None})
+        small, moved = blobs.shrink_fields(whole, raw)
         self._store.blobs.update(moved)
-        entry = self._store.plan(kind, small, turn=turn, request=request, whole=loads(dumps(whole)) if moved else None)
+        entry = self._store.plan(kind, small, turn=turn, request=request, whole=loads(raw) if moved else None)
         return entry.id
 
     def keep(self, data: _Bytes) -> str:
@@ -179,6 +185,26 @@ class SessionTree(SessionReader):
         """
         self._store.along = work
 
+    def beside(self) -> SessionTree:
+        """The same session, empty, in a folder beside its place that no reader looks at; `take_in` gives it its place.
+
+        For sessions that are to be there whole or not at all.
+        """
+        owner = self._store.owner
+        return SessionTree(
+            self.files.folder / temporary_name(),
+            self.session_id,
+            agent=owner.agent,
+            namespace=owner.namespace,
+            durability=self._store.durability,
+            redact=self._redact,
+            anchor_key=owner.anchor_key,
+        )
+
+    async def take_in(self, staged: SessionTree) -> None:
+        """Let what was written `beside` be this session, while its lock is held. Raises `SessionExists`."""
+        await pool.run(settle, staged.files, self._store.owner, self.files)
+
     async def rebuild(self) -> None:
         """Make context file and anchor anew from the ledger; a damaged end is noted there first.
 
@@ -201,7 +227,7 @@ class SessionTree(SessionReader):
         `system` has items `{name, text}`, `tools` items `{name, schema}` with the whole tool as the
         model sees it. Nothing is written when a binding since the boundary says the same.
         """
-        return self._requests.bind(system, tools, model, provider, options or {}, turn)
+        return self._requests.bind(system, tools, model, provider, self.redacted(options or {}), turn)
 
     def select(self, messages: Sequence[MessageDict]) -> tuple[list[str], list[MessageDict]]:
         """The ids by which a request names that it shows these messages and no others, and the messages.
@@ -226,14 +252,16 @@ class SessionTree(SessionReader):
         policy: str,
         projector: str = "turns/1",
         *,
-        select: Sequence[str] | None = None,
+        select: Sequence[Selected] | None = None,
+        tokens: int | None = None,
     ) -> str:
         """Log that a request goes out, with a digest of all it holds, and return the request's id.
 
-        `select` are the ids of what it shows where that is not the whole view; see `select`.
+        `select` says what it shows where that is not the whole view; see `select` and `harness.sessions.selecting`.
+        `tokens` is what it was estimated at, where that is compared with what is billed.
         Raises `ConfigError` if the binding was not made since the boundary: after a compaction, bind again.
         """
-        fields = {"purpose": purpose, "attempt": attempt, "policy": policy, "projector": projector}
+        fields = {"purpose": purpose, "attempt": attempt, "policy": policy, "projector": projector, "tokens": tokens}
         return self._requests.begin(fields, binding_id, messages, turn, select)
 
     def end_request(
@@ -275,17 +303,20 @@ class SessionTree(SessionReader):
         *,
         keeps_open_turn: bool = False,
         cards: Sequence[Mapping[str, Any]] | None = None,
+        checkpoint: bool = False,
     ) -> str:
         """Log a boundary: from now on the model sees `summary` and the turns after `last_turn`.
 
         With `keeps_open_turn` the open turn keeps its directive and what follows the boundary. Text
         and schemas of bindings are written in full again afterwards, and module states repeated,
-        so that nobody need read what lies before.
+        so that nobody need read what lies before. `checkpoint` says that it is there for readers, and hides
+        nothing from requests that select what they show.
         """
         states = self.states()
         fields = boundary_fields(
-            self._store.conversation, summary, first_turn, last_turn, model, tokens_before, keeps_open_turn, cards
-        )
+            self._store.conversation, summary, first_turn, last_turn, model, tokens_before, keeps_open_turn, cards,
+            checkpoint,
+        )  # fmt: skip
         turn = self.view().open_turn
         entry_id = self.add("compaction", fields, turn=turn.id if turn else None)
         for module, value in states.items():

@@ -16,6 +16,7 @@ from harness.sessions.entries import START, Entry, EntryDict, Position
 from harness.sessions.truncating import ARGUMENTS_CUT, cut_arguments
 
 __all__ = [
+    "FRAMES",
     "SUMMARY_MARK",
     "Draft",
     "Item",
@@ -24,19 +25,24 @@ __all__ = [
     "boundary_of",
     "build_turns",
     "committed_requests",
+    "is_boundary",
     "is_directive",
     "is_settled",
     "is_summary",
     "message_of",
     "newest_boundary",
     "opens_turn",
+    "opens_view",
 ]
 
+_ROLES = ("user", "assistant", "tool", "system")
 _PASSING = frozenset({"hook", "steer"})
-_BUILT = frozenset({"message", "event", "compaction"})
-"""The types of lines that turns are made of."""
+_MARKS = frozenset({"event", "compaction"})
+"""The types of lines that say something about the turns before them."""
 SUMMARY_MARK = "contextSummary"
 """In `meta` of the message that stands for a summary; never decided by the text."""
+FRAMES = frozenset({"context_summary", "turns"})
+"""The tags around what stands for turns; nothing that stands there can open or close one."""
 
 
 @dataclass(slots=True)
@@ -81,9 +87,11 @@ def blocks_of(message: MessageDict, kind: str) -> list[EntryDict]:
 
 
 def message_of(data: EntryDict) -> MessageDict | None:
-    """The message of an entry; None for other entries and for what is no message."""
-    message = data.get("message") if data.get("type") == "message" else None
-    return message if isinstance(message, dict) and isinstance(message.get("role"), str) else None
+    """The message of an entry; None for other entries, and for what is no message, as damage may leave it."""
+    if data.get("type") != "message":
+        return None
+    message = data.get("message")
+    return message if isinstance(message, dict) and message.get("role") in _ROLES else None
 
 
 def is_summary(message: MessageDict) -> bool:
@@ -136,19 +144,27 @@ def _counts(data: EntryDict, message: MessageDict, committed: set[str]) -> bool:
     if data.get("partial"):
         return False
     via = data.get("via")
-    if via == "summary" and not is_summary(message):
-        return False
-    if via != "model" or message["role"] != "assistant" or "requestId" not in data:
-        return True
-    return data["requestId"] in committed
+    if via == "model":
+        return message["role"] != "assistant" or "requestId" not in data or data["requestId"] in committed
+    return via != "summary" or is_summary(message)
 
 
 def newest_boundary(path: Sequence[Entry]) -> Entry | None:
     """The newest compaction before which a reader need not look, kept turns aside."""
     for entry in reversed(path):
-        if entry.kind == "compaction" and entry.data.get("boundary") is True:
+        if is_boundary(entry):
             return entry
     return None
+
+
+def is_boundary(entry: Entry) -> bool:
+    """Whether a line is a compaction before which a reader need not look."""
+    return entry.kind == "compaction" and entry.data.get("boundary") is True
+
+
+def opens_view(data: EntryDict) -> bool:
+    """Whether a view that is not the whole conversation may begin with this entry."""
+    return data["type"] == "compaction" or (data["type"] == "message" and opens_turn(data))
 
 
 def boundary_of(path: Sequence[Entry]) -> Position:
@@ -174,10 +190,22 @@ def build_turns(path: Sequence[Entry], boundary: Entry | None) -> list[Draft]:
     """The turns that the newest boundary keeps, results joined to their calls."""
     builder = _Builder(committed_requests(path))
     for entry in path:
-        if entry.kind in _BUILT:
-            builder.add(entry)
+        if entry.kind == "message":
+            builder.add_message(entry)
+        elif entry.kind in _MARKS:
+            builder.add_mark(entry)
     turns = builder.turns
     return turns[_after(boundary.data.get("lastTurn"), [turn.id for turn in turns]) :] if boundary else turns
+
+
+def _is_orphan(data: EntryDict, message: MessageDict, turn: Draft) -> bool:
+    """Whether this is an answer of another turn, whose directive cannot be read, behind the end of this one.
+
+    It is left out: two answers in a row are refused, and the first one was not about what the second one answers.
+    """
+    last = turn.items[-1] if turn.items else None
+    ended = last is not None and last.message["role"] == "assistant" and last.step is None
+    return ended and message["role"] == "assistant" and data.get("turnId", turn.id) != turn.id
 
 
 class _Builder:
@@ -188,36 +216,43 @@ class _Builder:
         self._committed = committed
         self._waiting: dict[str, Step] = {}
 
-    def add(self, entry: Entry) -> None:
-        if entry.kind == "message":
-            message = message_of(entry.data)
-            if message is not None and _counts(entry.data, message, self._committed):
-                self._add_message(entry, message)
-        elif entry.kind == "event" and entry.data.get("kind") == "abort":
-            self._abort(entry.data.get("turnId"))
-        elif entry.kind == "event" and entry.data.get("kind") == ARGUMENTS_CUT:
-            self._cut_arguments(entry.data.get("data"))
-        elif entry.kind == "compaction" and entry.data.get("keepsOpenTurn"):
-            self._forget_steps()
-
-    def _add_message(self, entry: Entry, message: MessageDict) -> None:
-        directive = is_directive(entry)
-        if directive or not self.turns:
+    def add_message(self, entry: Entry) -> None:
+        data = entry.data
+        message = message_of(data)
+        if message is None or not _counts(data, message, self._committed):
+            return
+        via = str(data.get("via", ""))
+        if is_directive(entry):
+            self.turns.append(Draft(entry.id, [Item(message, via)], [entry.id]))
+            return
+        if not self.turns:
             self.turns.append(Draft(entry.id))
         turn = self.turns[-1]
+        if _is_orphan(data, message, turn):
+            return
         turn.ids.append(entry.id)
-        rest = message if directive or message["role"] == "assistant" else self._take_results(message)
-        if rest is not None:
-            turn.items.append(self._item(rest, str(entry.data.get("via", ""))))
+        if message["role"] == "assistant":
+            turn.items.append(Item(message, via, self._step(message)))
+        elif rest := self._take_results(message):
+            turn.items.append(Item(rest, via))
 
-    def _item(self, message: MessageDict, via: str) -> Item:
-        calls = blocks_of(message, "toolUse") if message["role"] == "assistant" else []
+    def add_mark(self, entry: Entry) -> None:
+        kind, data = entry.kind, entry.data
+        if kind == "event" and data.get("kind") == "abort":
+            self._abort(data.get("turnId"))
+        elif kind == "event" and data.get("kind") == ARGUMENTS_CUT:
+            self._cut_arguments(data.get("data"))
+        elif kind == "compaction" and data.get("keepsOpenTurn"):
+            self._forget_steps()
+
+    def _step(self, message: MessageDict) -> Step | None:
+        calls = blocks_of(message, "toolUse")
         if not calls:
-            return Item(message, via)
+            return None
         step = Step(message, tuple(dict.fromkeys(str(call.get("id")) for call in calls)))
         # An id used again by a later message means the later call.
         self._waiting.update(dict.fromkeys(step.calls, step))
-        return Item(message, via, step)
+        return step
 
     def _take_results(self, message: MessageDict) -> MessageDict | None:
         """Give each result to its call, the first one only; what is left of the message, or None."""

@@ -1,28 +1,31 @@
 """What conversations cost, from their ledgers alone: every request that went out, on whatever branch.
 
-A request that reported no usage is counted as unknown, never as zero. What a fork copied is counted
-in the session where it was spent. Prices are looked up when somebody asks, where the package
-`genai-prices` is installed; what it cannot price is said to be uncosted.
+A request that reported no usage is counted as unknown, never as zero. What a fork copied, or an import
+took over, is counted in the session where it was spent, and nowhere once that one is deleted. Prices are
+looked up when somebody asks, where the package `genai-prices` is installed; what it cannot price is said
+to be uncosted.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, TypeAlias
 
-from harness.errors import FileMissing
-from harness.filesystem import disk
-from harness.sessions.entries import EntryDict, parse_line
+from harness.errors import FileMissing, HarnessError
+from harness.sessions.entries import EntryDict
 from harness.sessions.layout import SessionFiles
 from harness.sessions.prices import find_price
+from harness.sessions.skimming import read_entries
 
 __all__ = ["Pricer", "RequestUsage", "UsageReport", "UsageTotal", "read_usage", "report_of", "requests_in"]
 
 Pricer: TypeAlias = Callable[[str, str, Mapping[str, int]], Decimal | None]
 """US dollars for tokens of a provider's model; None where nobody knows."""
 
+_log = logging.getLogger("harness.sessions")
 _TOKENS = ("input", "cacheRead", "cacheWrite", "output", "reasoning")
 
 
@@ -32,10 +35,11 @@ class RequestUsage:
 
     status     completed, failed, aborted, timeout, malformed, auth, or unfinished: no end was logged
     active     whether it is on the branch on which the conversation goes on
-    inherited  whether a fork copied it; then it was counted in the session it was copied from
-    tokens     as the provider reported them; None where it did not
-    attempts   every try: {reason, settlement, domain?, latencyMs}
-    cost       US dollars; None where there is no price, or no tokens to price
+    inherited  whether a fork or an import copied it; then it was counted in the session it was copied from
+    tokens     of the answer, as the provider reported them; None where it did not
+    attempts   every try: {reason, settlement, domain?, latencyMs, usage?}
+    cost       of the answer in US dollars; None where there is no price, or no tokens to price
+    abandoned  tokens of the tries that were not the answer, as far as they were reported; and what they cost
     """
 
     session: str
@@ -51,6 +55,8 @@ class RequestUsage:
     tokens: Mapping[str, int] | None
     attempts: tuple[EntryDict, ...]
     cost: Decimal | None
+    abandoned: Mapping[str, int] | None = None
+    abandoned_cost: Decimal | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
@@ -59,6 +65,8 @@ class RequestUsage:
             "provider": self.provider, "model": self.model, "status": self.status, "started": self.started,
             "active": self.active, "inherited": self.inherited, "usage": self.tokens and dict(self.tokens),
             "attempts": list(self.attempts), "cost": None if self.cost is None else str(self.cost),
+            "abandonedUsage": self.abandoned and dict(self.abandoned),
+            "abandonedCost": None if self.abandoned_cost is None else str(self.abandoned_cost),
         }  # fmt: skip
         return {key: value for key, value in fields.items() if value is not None}
 
@@ -86,22 +94,24 @@ class UsageTotal:
     cost: Decimal | None = None
     uncosted: int = 0
 
-    def plus(self, row: RequestUsage) -> UsageTotal:
-        """With one more request."""
-        tokens = row.tokens or {}
-        costs = [cost for cost in (self.cost, row.cost) if cost is not None]
+    def plus(self, row: RequestUsage, *, tries: bool = True) -> UsageTotal:
+        """With one more request; `tries` says whether the tokens of tries that were not its answer count."""
+        counted = [(row.tokens, row.cost), *([(row.abandoned, row.abandoned_cost)] if tries else [])]
+        tokens = _sum(part for part, _ in counted)
+        costs = [cost for cost in (self.cost, *(cost for _, cost in counted)) if cost is not None]
         return UsageTotal(
             requests=self.requests + 1,
             completed=self.completed + (row.status == "completed"),
-            unknown=self.unknown + (row.tokens is None),
-            abandoned=self.abandoned + sum(each.get("settlement") != "ok" for each in row.attempts),
+            unknown=self.unknown + (row.tokens is None and row.abandoned is None),
+            abandoned=self.abandoned
+            + sum(row.status != "completed" or each.get("settlement") != "ok" for each in row.attempts),
             input=self.input + tokens.get("input", 0),
             cache_read=self.cache_read + tokens.get("cacheRead", 0),
             cache_write=self.cache_write + tokens.get("cacheWrite", 0),
             output=self.output + tokens.get("output", 0),
             reasoning=self.reasoning + tokens.get("reasoning", 0),
             cost=sum(costs, Decimal(0)) if costs else None,
-            uncosted=self.uncosted + (row.tokens is not None and row.cost is None),
+            uncosted=self.uncosted + any(part is not None and cost is None for part, cost in counted),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -119,8 +129,8 @@ class UsageTotal:
 class UsageReport:
     """Requests and their sums. All sums but `inherited` leave out what a fork copied.
 
-    billed      everything that was asked of a model, abandoned branches and failed requests too
-    active      of that, what lies on the branches on which the conversations go on
+    billed      everything that was asked of a model: abandoned branches, failed requests, abandoned tries too
+    active      of that, the answers on the branches on which the conversations go on
     inherited   what forks copied; it is part of the sessions where it was spent
     by_model    billed, by `provider:model`
     by_session  billed, by session id
@@ -153,10 +163,12 @@ def read_usage(files: Iterable[tuple[str, SessionFiles]], price: Pricer | None =
     rows: list[RequestUsage] = []
     for session_id, place in files:
         try:
-            data = disk.read(place.ledger)
+            lines = (entry.data for entry in read_entries(place.ledger))
+            rows.extend(requests_in(session_id, lines, price or find_price))
         except FileMissing:
             continue
-        rows.extend(requests_in(session_id, _entries(data), price or find_price))
+        except HarnessError as error:  # its cost is not known; that of the others is
+            _log.warning("session %r was left out of the usage: %s", session_id, error)
     return report_of(rows)
 
 
@@ -191,17 +203,17 @@ def report_of(rows: Iterable[RequestUsage]) -> UsageReport:
     return UsageReport(
         rows=given,
         billed=_total(own),
-        active=_total(row for row in own if row.active),
+        active=_total((row for row in own if row.active), tries=False),
         inherited=_total(row for row in given if row.inherited),
         by_model=_grouped(own, lambda row: f"{row.provider}:{row.model}"),
         by_session=_grouped(own, lambda row: row.session),
     )
 
 
-def _total(rows: Iterable[RequestUsage]) -> UsageTotal:
+def _total(rows: Iterable[RequestUsage], *, tries: bool = True) -> UsageTotal:
     total = UsageTotal()
     for row in rows:
-        total = total.plus(row)
+        total = total.plus(row, tries=tries)
     return total
 
 
@@ -210,10 +222,6 @@ def _grouped(rows: Iterable[RequestUsage], key: Callable[[RequestUsage], str]) -
     for row in rows:
         totals[key(row)] = totals.get(key(row), UsageTotal()).plus(row)
     return totals
-
-
-def _entries(data: bytes) -> Iterator[EntryDict]:
-    return (entry for raw in data.split(b"\n") if (entry := parse_line(raw)) is not None)
 
 
 def _chain(parents: Mapping[str, str | None], leaf: str | None) -> Iterator[str]:
@@ -230,7 +238,9 @@ def _row(
 ) -> RequestUsage:
     provider, model = str(binding.get("provider", "")), str(binding.get("model", ""))
     tokens = _tokens(end.get("usage"))
-    attempts = end.get("attempts")
+    found = end.get("attempts")
+    attempts = tuple(each for each in found if isinstance(each, dict)) if isinstance(found, list) else ()
+    abandoned = _sum(_tokens(each.get("usage")) for each in attempts)
     turn = begin.get("turnId")
     return RequestUsage(
         session=session_id,
@@ -244,9 +254,19 @@ def _row(
         active=begin["id"] in active,
         inherited=begin.get("inherited") is True,
         tokens=tokens,
-        attempts=tuple(each for each in attempts if isinstance(each, dict)) if isinstance(attempts, list) else (),
+        attempts=attempts,
         cost=price(provider, model, tokens) if tokens else None,
+        abandoned=abandoned or None,
+        abandoned_cost=price(provider, model, abandoned) if abandoned else None,
     )
+
+
+def _sum(counts: Iterable[Mapping[str, int] | None]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for each in counts:
+        for name, number in (each or {}).items():
+            total[name] = total.get(name, 0) + number
+    return total
 
 
 def _tokens(usage: Any) -> dict[str, int] | None:

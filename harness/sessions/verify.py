@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from harness.errors import FileMissing, PersistenceError, SessionDamaged
@@ -23,6 +24,7 @@ from harness.text import loads
 
 __all__ = ["Finding", "VerifyReport", "verify_bytes", "verify_chain", "verify_session"]
 
+_NO_SUM = -1
 _REANCHOR = "the next call, or repair, makes a new one and notes it in the ledger"
 _END = "; restore the ledger from a backup, or go on without them: the next call notes it in the ledger"
 
@@ -44,14 +46,19 @@ def verify_session(files: SessionFiles, owner: Owner) -> VerifyReport:
     """
     context = _context_lines(files.context)
     anchor = read_anchor(files.anchor)
-    table = LineTable(anchor.hash if anchor else "", wanted=context)
+    table = LineTable(anchor.hash if anchor else "", context, anchor.boundary.seq - 1 if anchor else 0)
     try:
         table.read(disk.read_blocks(files.ledger))
     except FileMissing:
-        if anchor is None or not anchor.count:
+        if anchor is None or not anchor.count or disk.mark(files.removed):
             raise
-    found = [*_owner_findings(table, owner), *_ledger_findings(table, anchor)]
-    found += _file_findings(table, files.blobs)
+    found = [*_ledger_findings(table, anchor), *_unsigned(table, anchor, owner.anchor_key), *_view(table, anchor)]
+    if not any(finding.kind == "edited" and finding.line == 1 for finding in found):  # what it says counts for nothing
+        found = [*_owner_findings(table, owner), *found]
+    if anchor and anchor.count and not anchor.names(owner.session):
+        text = f"the anchor is that of session {anchor.session!r}; put the right one back, or repair"
+        found.append(_at(table, 0, "foreign", text))
+    found += [*_origin(table), *_file_findings(table, files.blobs)]
     found += [_context_finding(context[missed]) for missed in sorted(table.wanted)]
     return VerifyReport(
         session=owner.session,
@@ -60,14 +67,25 @@ def verify_session(files: SessionFiles, owner: Owner) -> VerifyReport:
         bytes=table.size,
         anchored=table.anchored_at + 1,
         files=len(table.named),
-        findings=tuple(sorted(found, key=lambda finding: finding.line)),
+        findings=tuple(sorted(found, key=_order)),
     )
+
+
+def _order(finding: Finding) -> tuple[bool, int, bool]:
+    """By lines, of one line the errors first; what is about the copy for the model stands last."""
+    return finding.kind == "context", finding.line, not finding.error
 
 
 def _ledger_findings(table: LineTable, anchor: Anchor | None) -> list[Finding]:
     found = chain_findings(table)
     known = any(finding.error for finding in found)
-    return [*found, *_earlier_damage(table), *_against(table, anchor, known)]
+    return [*found, *_wrong_parts(table), *_earlier_damage(table), *_against(table, anchor, known)]
+
+
+def _wrong_parts(table: LineTable) -> Iterator[Finding]:
+    for line, part in table.wrong:
+        text = f"its {part} is what no writer ever wrote, so it is stepped over; restore the ledger from a backup"
+        yield _at(table, line, "edited", text)
 
 
 def _at(table: LineTable, line: int, kind: Kind, text: str, *, error: bool = True) -> Finding:
@@ -116,6 +134,27 @@ def _end_is_there(table: LineTable, anchor: Anchor, known: bool) -> Iterator[Fin
         yield _at(table, line + 1, "unanchored", "written after the last sync, as yet without an anchor", error=False)
 
 
+def _view(table: LineTable, anchor: Anchor | None) -> Iterator[Finding]:
+    """Where the anchor says that the view begins, one must be able to begin: else the model would see too little."""
+    if anchor is None or not anchor.count:
+        return
+    line, offset = anchor.boundary.seq - 1, anchor.boundary.offset
+    if line >= len(table):  # what is missing is told as such
+        return
+    begins = line == 0 or (table.begins_view and table.newest_boundary >= line)
+    if table.starts[line] != offset or not begins:
+        text = f"the anchor says that the view begins at line {line + 1}, byte {offset}, and none begins there"
+        yield _at(table, line, "edited", f"{text}; {_REANCHOR}")
+
+
+def _unsigned(table: LineTable, anchor: Anchor | None, key: bytes | None) -> Iterator[Finding]:
+    """A ledger that was written anew fits an anchor that was written anew with it, but for the key."""
+    if anchor and anchor.count and key and not anchor.signed_with(key):
+        how = "is signed with another key" if anchor.mac else "is not signed"
+        text = f"the anchor {how}: all of it may have been written anew, or its writer had no key yet; {_REANCHOR}"
+        yield _at(table, len(table), "edited", text)
+
+
 def _earlier_damage(table: LineTable) -> Iterator[Finding]:
     """What a writer found and noted when it went on; the lines it missed stay missing."""
     for line, entry in table.damages:
@@ -124,7 +163,7 @@ def _earlier_damage(table: LineTable) -> Iterator[Finding]:
         for item in found if isinstance(found, list) else ():
             if isinstance(item, dict) and item.get("kind") in ("truncated", "unanchored"):
                 text = f"{item.get('text', 'damage')} (found and noted by the writer of this line)"
-                yield _at(table, line, item["kind"], text, error=False)
+                yield replace(_at(table, line, item["kind"], text, error=False), noted=True)
 
 
 def _owner_findings(table: LineTable, owner: Owner) -> Iterator[Finding]:
@@ -133,6 +172,14 @@ def _owner_findings(table: LineTable, owner: Owner) -> Iterator[Finding]:
             owner.check(table.header, Path("the ledger"))
         except SessionDamaged as error:
             yield _at(table, 0, "foreign", str(error))
+
+
+def _origin(table: LineTable) -> Iterator[Finding]:
+    """A session that was taken in although nobody vouched for it."""
+    origin = table.header.get("importedFrom") if table.header else None
+    if isinstance(origin, dict) and origin.get("unsigned") is True:
+        text = "taken over from a bundle that the anchor key did not vouch for: what it held then is not proved"
+        yield _at(table, 0, "unanchored", text, error=False)
 
 
 def _file_findings(table: LineTable, blobs: Path) -> Iterator[Finding]:
@@ -154,12 +201,15 @@ def _context_lines(path: Path) -> dict[int, int]:
     try:
         first, *lines = disk.read(path).split(b"\n")
         loads(first)
-    except (FileMissing, PersistenceError, ValueError):
+    except (FileMissing, PersistenceError):
         return {}
+    except ValueError:
+        return {_NO_SUM: 1}
     # The last one is empty, or torn by a crash.
     return {short_sum(digest(raw)): number for number, raw in enumerate(lines[:-1], 2)}
 
 
 def _context_finding(number: int) -> Finding:
-    text = f"line {number} of the context file is no line of the ledger; the next call, or repair, makes it anew"
+    wrong = "is no line of the ledger" if number > 1 else "cannot be read"
+    text = f"line {number} of the context file {wrong}; the next call, or repair, makes it anew"
     return Finding("context", 1, 0, False, text)

@@ -147,6 +147,7 @@ class DiskRecorder:
         return not isinstance(path, int) and Path(path).is_relative_to(self._root.parent)
 
     def _open(self, descriptor: int, path: Any, flags: int, *_: Any) -> None:
+        self._disk.open.pop(descriptor, None)  # of a file that was closed by other means
         if not self._ours(path):
             return
         path = Path(path)

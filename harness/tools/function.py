@@ -22,6 +22,7 @@ from harness.tools.base import Emit, Function, Tool, ToolCall
 from harness.tools.docstring import parse_docstring
 from harness.tools.render import as_text
 from harness.tools.signature import Plan, place_of, plan_function
+from harness.tools.threads import run_in_own_thread
 
 __all__ = ["as_tool", "is_tool_function", "tool"]
 
@@ -145,7 +146,7 @@ class _Handler:
             return await self.function(**arguments)
         over = threading.Event()
         try:
-            value = await asyncio.to_thread(_in_thread, self.function, arguments, _across(emit), over)
+            value = await run_in_own_thread(_in_thread, self.function, arguments, _across(emit), over)
         finally:
             over.set()  # a generator in a thread stops at its next piece when nobody waits any more
         return await value if inspect.isawaitable(value) else value

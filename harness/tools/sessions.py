@@ -14,11 +14,14 @@ from harness.context import CallScope
 from harness.errors import HarnessError, SessionBusy, SessionError, SessionNotFound, ToolError
 from harness.messages import MessageDict
 from harness.sessions.catalog import SessionCatalog
+from harness.sessions.search import SearchHit
+from harness.sessions.tree import SessionTree
 from harness.text import dumps, loads
 from harness.tools.base import Function
 from harness.tools.bounds import MAX_CHARS, bounded_list, shortened
 from harness.tools.function import tool
 from harness.tools.injection import Inject
+from harness.tools.recall import recall
 
 __all__ = ["SESSION_TOOLS", "session_history", "session_list", "session_search"]
 
@@ -27,6 +30,8 @@ _MAX_RESULTS = 100
 _MAX_MESSAGES = 500
 _MAX_MESSAGE = 2000
 _MAX_PREVIEW = 200
+_OF_ONE_TURN = 20
+"""Hits more than are wanted: the turn that asks is taken out again."""
 
 log = logging.getLogger("harness.tools")
 
@@ -48,7 +53,9 @@ async def session_search(
         raise ToolError("Error: the query is empty; give one or more words to look for")
     wanted = _given_id(session_id) or None
     try:
-        hits = await catalog.search(query, limit=_bounded(max_results, _MAX_RESULTS), session_id=wanted)
+        most = _bounded(max_results, _MAX_RESULTS)
+        found = await catalog.search(query, limit=most + _OF_ONE_TURN, session_id=wanted)
+        hits = _without_newest(found, scope)[:most]
     except SessionError as error:
         raise _unreadable(error) from error
     if not hits:
@@ -103,6 +110,13 @@ async def session_history(catalog: Catalog, scope: CallScope, session_id: str = 
     head = f"Session {_shown(wanted, scope)} (the last {len(lines)} messages):"
     note = [] if len(lines) == len(messages) else ["[earlier ones do not fit; session_search finds them]"]
     return "\n".join([head, *note, *lines])
+
+
+def _without_newest(hits: Sequence[SearchHit], scope: CallScope) -> list[SearchHit]:
+    """Without the turn that asks: it is in view, and holds the words because it asks for them."""
+    tree = scope.find(SessionTree)
+    turn = tree.turn if tree else None
+    return [hit for hit in hits if not turn or (hit.session_id, hit.turn_id) != (scope.session_id, turn)]
 
 
 def _unreadable(error: HarnessError) -> ToolError:
@@ -169,5 +183,5 @@ def _block_text(block: Mapping[str, Any]) -> str:
     return f"({kind})"
 
 
-SESSION_TOOLS: tuple[Function, ...] = (session_search, session_list, session_history)
-"""Searching, listing and reading past conversations of the tenant with the agent."""
+SESSION_TOOLS: tuple[Function, ...] = (session_search, session_list, session_history, recall)
+"""Searching, listing and reading past conversations of the tenant with the agent, and reading this one back whole."""

@@ -7,7 +7,7 @@ warning. A format whose lines depend on each other in ways of their own derives 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any
 
 from harness.transcripts.blocks import BlockDict
@@ -22,29 +22,32 @@ _RESULTS = frozenset({"results", "orphan"})
 _ROLES = {"prompt": "user", "queued": "user", "answer": "assistant", "results": "tool", "orphan": "tool"}
 
 
-@dataclass(slots=True, eq=False)
 class Draft:
-    """A turn that may still grow; `fields` are those of the message beside role and content.
+    """A turn that may still grow, from its first piece.
 
-    `fields` may be those of a piece, which other windows read too: they are replaced, never changed.
+    Its blocks and fields may be those of the piece, which other windows read too: they are replaced, never changed.
 
-    until  the offset of the last line that says something of it, its results included
-    usage  the largest tokens its lines showed, as streams write stubs first; `first` and `naive` are the
-           output of the first line and of all lines
+    fields  those of the message beside role and content
+    until   the offset of the last line that says something of it, its results included
+    usage   the largest tokens its lines showed, as streams write stubs first; `first` and `naive` are the
+            output of the first line and of all lines
     """
 
-    kind: Kind
-    line: int
-    offset: int
-    at: str | None = None
-    aside: Aside | None = None
-    blocks: list[BlockDict] = field(default_factory=list)
-    fields: dict[str, Any] = field(default_factory=dict)
-    entries: tuple[str, ...] = ()
-    until: int = 0
-    usage: dict[str, int] | None = None
-    first: int = 0
-    naive: int = 0
+    __slots__ = (
+        *("aside", "at", "blocks", "entries", "fields", "first"),
+        *("kind", "line", "naive", "offset", "until", "usage"),
+    )
+
+    def __init__(self, piece: Piece) -> None:
+        kind: Any
+        kind, self.line, self.offset, self.at, self.blocks, fields, _, usage, aside, entry, _, _, _ = piece
+        self.kind: Kind = kind
+        self.fields: dict[str, Any] = {} if fields is None else fields
+        self.aside: Aside | None = aside
+        self.entries: tuple[str, ...] = () if entry is None else (entry,)
+        self.until = self.offset
+        self.usage: dict[str, int] | None = usage
+        self.first = self.naive = 0 if usage is None else usage.get("output", 0)
 
     def show(self, usage: dict[str, int]) -> None:
         """Note the tokens that a line shows for it."""
@@ -52,7 +55,7 @@ class Draft:
         self.naive += out
         if known is None:
             self.usage, self.first = usage, out
-        elif usage != known:
+        elif usage is not known and usage != known:
             self.usage = {**known, **{name: value for name, value in usage.items() if value > known.get(name, -1)}}
 
 
@@ -109,15 +112,18 @@ class Assembly:
 
     def message(self, piece: Piece) -> Draft:
         """A message of one piece."""
-        return self.keep(self.draft(piece))
+        return self.keep(Draft(piece))
 
     def answer(self, piece: Piece) -> None:
         """A model's message, or one more piece of it."""
-        draft = self.keyed(piece)
-        if piece.usage is not None:
-            draft.show(piece.usage)
-        if piece.data is None or not self._is_repeated(piece):
-            self.extend(draft, piece)
+        if piece.key is None:
+            draft = Draft(piece)
+            self._drafts.append(draft)
+            draft.blocks = self.unseen(piece)
+        else:
+            draft = self.keyed(piece)
+            if piece.data is None or not self._is_repeated(piece):
+                draft.blocks += self.unseen(piece)
 
     def result(self, piece: Piece) -> None:
         """One result, in a draft of its own until its call is known to be there or not.
@@ -129,42 +135,31 @@ class Assembly:
             self.warn("duplicate_result", piece.line, f"result of {key[:80]} again; the first is kept")
             again, first = piece.blocks[0].get("content"), self._results[key].blocks[0].get("content")
             if again and again != first:
-                self.keep(self.draft(replace(piece, kind="meta", blocks=again)))
+                self.keep(Draft(piece._replace(kind="meta", blocks=again)))
             return
-        self._results[key] = self.keep(self.draft(piece))
+        draft = self._results[key] = Draft(piece)
+        self._drafts.append(draft)
 
     def keyed(self, piece: Piece) -> Draft:
         """The draft of a piece's key; a new one where it is the first."""
-        draft = self._keyed.get(piece.key) if piece.key is not None else None
+        key, fields = str(piece.key), piece.fields
+        draft = self._keyed.get(key)
         if draft is None:
-            draft = self.keep(Draft("answer", piece.line, piece.offset, piece.at, piece.aside, [], piece.fields or {}))
-            if piece.key is not None:
-                self._keyed[piece.key] = draft
+            draft = self._keyed[key] = self.keep(Draft(piece))
+            draft.blocks = []
+            return draft
+        if piece.usage is not None:
+            draft.show(piece.usage)
         draft.until = piece.offset
-        if piece.fields is not None and piece.fields is not draft.fields:
-            draft.fields = {**draft.fields, **piece.fields}
+        if fields is not None and fields is not draft.fields:
+            draft.fields = {**draft.fields, **fields}
         if piece.entry is not None:
             draft.entries += (piece.entry,)
         return draft
 
     def extend(self, draft: Draft, piece: Piece) -> None:
         """Give a draft the blocks of a piece; the same call again is not another one."""
-        for block in piece.blocks:
-            if block["type"] == "toolUse":
-                if block["id"] in self._calls:
-                    self.warn("duplicate_call", piece.line, f"call {block['id'][:80]} again; the first is kept")
-                    continue
-                self._calls[block["id"]] = block
-            draft.blocks.append(block)
-
-    def draft(self, piece: Piece) -> Draft:
-        """A draft of one piece."""
-        kind: Any = piece.kind
-        made = Draft(kind, piece.line, piece.offset, piece.at, piece.aside, piece.blocks, piece.fields or {})
-        made.until = piece.offset
-        if piece.entry is not None:
-            made.entries = (piece.entry,)
-        return made
+        draft.blocks += self.unseen(piece)
 
     def keep(self, draft: Draft) -> Draft:
         """Give a draft its place in the file's order; it may still grow."""
@@ -185,14 +180,16 @@ class Assembly:
         """
         self.finish()
         self._mark_abandoned()
-        return tuple(_marked(list(_named(self._placed())), followed=followed))
+        turns = _named(self._placed())
+        _mark_final(turns, followed=followed)
+        return tuple(turns)
 
     def tokens(self) -> Tokens:
         """What the messages cost, each once."""
         return Tokens.of((one.usage, one.first, one.naive) for one in self._drafts if one.usage is not None)
 
     def spans(self) -> list[Span]:
-        """The lines of each turn, in order; for `turns`, before or after."""
+        """The lines of each turn, in order. Not behind `turns`, which puts results together."""
         return [self._span(draft) for draft in self._drafts if draft.kind != "results" or self._is_orphan(draft)]
 
     def prime(self, head: Iterable[Piece]) -> None:
@@ -205,6 +202,16 @@ class Assembly:
     def start_from(self, tip: str | None) -> None:
         """In a window of a tree that others follow: where the active path enters it."""
         self._from = tip
+
+    def unseen(self, piece: Piece) -> list[BlockDict]:
+        """The blocks of a piece, without calls that were there before; from now on its calls are there."""
+        known, found = self._calls, piece.blocks
+        again: list[int] = []
+        for number, block in enumerate(found):
+            if block["type"] == "toolUse" and known.setdefault(block["id"], block) is not block:
+                self.warn("duplicate_call", piece.line, f"call {block['id'][:80]} again; the first is kept")
+                again.append(number)
+        return [block for number, block in enumerate(found) if number not in again] if again else found
 
     def _is_repeated(self, piece: Piece) -> bool:
         """Exactly the same line once more; its own id makes sure that it was not said twice."""
@@ -243,60 +250,74 @@ class Assembly:
                 draft.aside = draft.aside or "abandoned"
 
     def _placed(self) -> Iterator[Draft]:
-        results = self._results
+        results, known = self._results, self._calls
         for draft in self._drafts:
             if draft.kind in _RESULTS:
-                if draft.blocks[0]["id"] not in self._calls:
+                if draft.blocks[0]["id"] not in known:
                     draft.kind = "orphan"
                     yield draft
             elif draft.blocks:
                 yield draft
-                calls = [block for block in draft.blocks if block["type"] == "toolUse" and block["id"] in results]
-                if calls:
-                    yield _answered(draft, calls, [results[call["id"]] for call in calls])
+                answered: Draft | None = None
+                for block in draft.blocks:
+                    if block["type"] == "toolUse" and (result := results.get(block["id"])) is not None:
+                        answered = _answered(block, result, answered)
+                if answered is not None:
+                    answered.aside = draft.aside
+                    yield answered
 
 
-def _answered(draft: Draft, calls: list[BlockDict], results: list[Draft]) -> Draft:
-    """The results of a message's calls as one draft, in the order of the calls."""
-    first = results[0] if len(results) == 1 else min(results, key=lambda result: result.offset)
-    named = [{**result.blocks[0], "name": call["name"]} for call, result in zip(calls, results, strict=True)]
-    return Draft("results", first.line, first.offset, first.at, draft.aside, named)
+def _answered(call: BlockDict, result: Draft, answered: Draft | None) -> Draft:
+    """The results of one message as one draft, in the order of the calls; from what it is so far to one more."""
+    block = result.blocks[0].copy()
+    block["name"] = call["name"]
+    if answered is None:
+        result.blocks = [block]  # its own draft serves as that of them all
+        return result
+    answered.blocks.append(block)
+    if result.offset < answered.offset:
+        answered.line, answered.offset, answered.at = result.line, result.offset, result.at
+    return answered
 
 
 def _same(one: Piece, other: Piece) -> bool:
     return one.blocks == other.blocks and one.usage == other.usage and one.at == other.at
 
 
-def _named(drafts: Iterable[Draft]) -> Iterator[Turn]:
+def _named(drafts: Iterable[Draft]) -> list[Turn]:
     """The turns, each under a key that a window gives it too: its place, and a part where one line has several."""
     parts: dict[str, int] = {}
+    turns = []
     for draft in drafts:
-        name = f"r{draft.offset}" if draft.kind == "results" else f"b{draft.offset}"
-        part = parts[name] = parts.get(name, -1) + 1
-        if part:
-            name = f"{name}-{part}"
-        role = _ROLES.get(draft.kind, "system")
-        message: Any = {"id": name, "role": role, "content": draft.blocks, **draft.fields}
+        kind, offset = draft.kind, draft.offset
+        name = f"r{offset}" if kind == "results" else f"b{offset}"
+        if name in parts:
+            parts[name] += 1
+            name = f"{name}-{parts[name]}"
+        else:
+            parts[name] = 0
+        message: Any = {"id": name, "role": _ROLES.get(kind, "system"), "content": draft.blocks}
+        if draft.fields:
+            message.update(draft.fields)
         if draft.usage is not None:
-            message["usage"] = dict(draft.usage)
-        yield Turn(draft.kind, message, draft.line, draft.at, draft.aside, draft.offset, name)
+            message["usage"] = draft.usage.copy()
+        # As in `lines.parsed_lines`.
+        values = (kind, message, draft.line, draft.at, draft.aside, offset, name, False)
+        turns.append(tuple.__new__(Turn, values))
+    return turns
 
 
-def _marked(turns: list[Turn], *, followed: bool) -> Iterator[Turn]:
-    """The turns, with the last answer that has text in front of each prompt marked as final.
+def _mark_final(turns: list[Turn], *, followed: bool) -> None:
+    """Mark the last answer that has text in front of each prompt.
 
     A queued prompt is written down while the model still works, so it ends nothing.
     """
-    final: set[int] = set()
     is_wanted = followed
     for index in range(len(turns) - 1, -1, -1):
         turn = turns[index]
-        if turn.aside is not None:
-            continue
-        if turn.kind == "prompt":
-            is_wanted = True
-        elif is_wanted and turn.kind == "answer" and turn.has_text():
-            final.add(index)
+        kind = turn.kind
+        if kind == "prompt":
+            is_wanted = is_wanted or turn.aside is None
+        elif is_wanted and kind == "answer" and turn.aside is None and turn.has_text():
+            turns[index] = turn._replace(final=True)
             is_wanted = False
-    for index, turn in enumerate(turns):
-        yield turn._replace(final=True) if index in final else turn

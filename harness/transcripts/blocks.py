@@ -6,7 +6,7 @@ import base64
 import binascii
 import re
 from collections.abc import Iterable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 from harness.messages import Media
 from harness.text import MAX_DEPTH, clean, dumps, loads, read_json
@@ -14,14 +14,17 @@ from harness.text import MAX_DEPTH, clean, dumps, loads, read_json
 __all__ = [
     "BlockDict",
     "call_block",
+    "counts",
     "image",
     "image_from_url",
     "integer",
     "is_odd",
     "items",
     "json_text",
+    "kept_block",
     "parsed",
     "result_block",
+    "said",
     "text",
     "text_of",
     "thinking",
@@ -38,11 +41,20 @@ _DATA_URL = re.compile(r"data:(?P<type>[\w.+/-]+)(?:;[\w=.-]+)*;base64,", re.ASC
 _DATA_HEAD = 256
 _PROBE = 64
 _HUGE = float(2**63)
+MAX_COUNT = 2**53 - 1
+"""The largest count: every reader of JSON has it exactly, and sums of many stay within 64 bits."""
+_PLAIN = frozenset({str, int, bool, type(None)})
 
 
 def text(value: str) -> BlockDict:
     """A text block."""
     return {"type": "text", "text": value}
+
+
+def said(item: BlockDict) -> BlockDict:
+    """A text block of what an item says under `text`; an empty one where that is no text."""
+    value = item.get("text")
+    return {"type": "text", "text": value if isinstance(value, str) else ""}
 
 
 def thinking(value: str, provider: str, model: str | None, original: object) -> BlockDict:
@@ -56,17 +68,16 @@ def thinking(value: str, provider: str, model: str | None, original: object) -> 
 
 def call_block(key: str, name: object, given: object) -> BlockDict:
     """A call; arguments that are no object, or JSON text of one, stand under `input`."""
-    found = parsed(given) if isinstance(given, str) else given
-    if found is None and given is None:
-        found = {}
-    arguments = found if isinstance(found, dict) else {"input": given}
-    return {"type": "toolUse", "id": key, "name": word(name) or "unknown", "input": arguments}
+    found = given if not isinstance(given, str) else parsed(given)
+    if not isinstance(found, dict):
+        found = {} if given is None else {"input": given}
+    return {"type": "toolUse", "id": key, "name": word(name) or "unknown", "input": found}
 
 
 def result_block(key: str, content: list[BlockDict], *, failed: bool, exit_code: object = None) -> BlockDict:
     """A result; the exit code of a command stands beside it where the format tells it."""
     block: BlockDict = {"type": "toolResult", "id": key, "content": content, "isError": failed}
-    if isinstance(exit_code, int) and not isinstance(exit_code, bool):
+    if exit_code is not None and isinstance(exit_code, int) and not isinstance(exit_code, bool):
         block["exitCode"] = exit_code
     return block
 
@@ -124,8 +135,21 @@ def text_of(value: object) -> str:
 
 
 def integer(value: object) -> int:
-    """A count; 0 for what is none."""
-    return value if type(value) is int and value > 0 else 0
+    """A count; 0 for what is none, and `MAX_COUNT` for more than that."""
+    return min(value, MAX_COUNT) if type(value) is int and value > 0 else 0
+
+
+def kept_block(block: BlockDict) -> BlockDict:
+    """A block of a form that is ours, as it was written; a medium's size that is no count is left out."""
+    medium = block.get("media")
+    if not isinstance(medium, dict) or integer(medium.get("bytes")) == medium.get("bytes"):
+        return block
+    return {**block, "media": {name: value for name, value in medium.items() if name != "bytes"}}
+
+
+def counts(values: tuple[Any, ...]) -> TypeGuard[tuple[int, ...]]:
+    """Whether all values are counts, as they nearly always are: faster than asking each."""
+    return set(map(type, values)) == {int} and min(values) >= 0 and max(values) <= MAX_COUNT
 
 
 def parsed(value: object) -> object:
@@ -155,8 +179,8 @@ def is_odd(value: object, depth: int = 0) -> bool:
     if depth >= MAX_DEPTH:
         return True
     for member in members:  # noqa: SIM110 - a generator costs more than the loop
-        # Most members are texts: they are not worth a call.
-        if type(member) is not str and is_odd(member, depth + 1):
+        # Most members are texts, and a whole number was read exactly or as a fraction: they are not worth a call.
+        if type(member) not in _PLAIN and is_odd(member, depth + 1):
             return True
     return False
 
@@ -168,5 +192,9 @@ def json_text(value: object) -> str:
 
 def usage_dict(fresh: object, read: object, write: object, out: object, reasoning: object = None) -> dict[str, int]:
     """Tokens of one message under the names of this library; `fresh` leaves cached tokens out."""
-    found = {"input": integer(fresh), "cacheRead": integer(read), "cacheWrite": integer(write), "output": integer(out)}
-    return {**found, "reasoning": integer(reasoning)} if reasoning is not None else found
+    told = (fresh, read, write, out)
+    fresh, read, write, out = told if counts(told) else map(integer, told)
+    found = {"input": fresh, "cacheRead": read, "cacheWrite": write, "output": out}
+    if reasoning is not None:
+        found["reasoning"] = integer(reasoning)
+    return found

@@ -12,14 +12,14 @@ __all__ = ["ChainReader"]
 
 
 class ChainReader(Reader):
-    """Base of the readers of hash-linked ledgers; `link` is the field that holds the hash.
+    """Base of the readers of hash-linked ledgers; `hash_field` names the field that holds the hash.
 
     A link may name the bytes of the line before, or of the last readable one: a writer that healed a
     torn line linked to either. A blank line counts as a line of no bytes. The last line is held by no
     link; a changed one shows only against an anchor.
     """
 
-    link = ""
+    hash_field = ""
 
     def __init__(self, cap: int | None = None) -> None:
         super().__init__(cap)
@@ -56,7 +56,7 @@ class ChainReader(Reader):
     def _check(self, line: Line) -> None:
         if not self._known or line.record is None:
             return
-        found = line.record.get(self.link)
+        found = line.record.get(self.hash_field)
         if found is None:
             self.unlinked += 1
             return

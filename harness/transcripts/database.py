@@ -17,15 +17,26 @@ from urllib.parse import quote
 
 from harness.errors import TranscriptRefused
 from harness.filesystem import disk
+from harness.transcripts.memo import Memo
 from harness.transcripts.wal import merged
 
-__all__ = ["MAGIC", "Row", "columns", "database_marks", "query", "read_database"]
+__all__ = ["MAGIC", "MAX_MERGED", "Row", "columns", "database_marks", "first_column", "query", "read_database"]
 
 T = TypeVar("T")
 
 MAGIC = b"SQLite format 3\0"
+MAX_MERGED = 256 * 1024 * 1024
+"""Bytes of the largest database that is put together with the log that a crash left beside it."""
+# What a file can hold: text takes at most half as much again as in UTF-16. A damaged or forged one claims more.
+_TIMES = 2
+_SPARE = 1024 * 1024
+# Steps of SQLite: a row takes about ten, and some bytes of the file.
+_STEPS = 10_000
+_FEW_STEPS = 10_000_000
+_STEPS_A_BYTE = 4
 _BUSY_SECONDS = 2.0
 _TRIES = 3
+_merged = Memo(1)
 
 Row: TypeAlias = dict[str, Any]
 """A row by the names of its columns."""
@@ -52,35 +63,87 @@ def read_database(path: Path, read: Callable[[sqlite3.Connection], T]) -> T:
     return found
 
 
+def first_column(connection: sqlite3.Connection, sql: str, *values: object) -> list[Any]:
+    """The one value of each row of a query: a tenth of the memory that `query` takes."""
+    return [value for (value,) in _rows(connection, connection.execute(sql, values))]
+
+
 def query(connection: sqlite3.Connection, sql: str, *values: object) -> list[Row]:
     """The rows of a query. Bytes that are no UTF-8 become replacement characters."""
-    connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
     cursor = connection.execute(sql, values)
     names = [column[0] for column in cursor.description]
-    return [dict(zip(names, row, strict=True)) for row in cursor]
+    return [dict(zip(names, row, strict=True)) for row in _rows(connection, cursor)]
 
 
 def columns(connection: sqlite3.Connection, table: str) -> frozenset[str]:
-    """The columns of a table; none where there is no such table."""
+    """The columns of a table; none where there is no such table. A view is none: what it computes may have no end."""
+    sql = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND rootpage > 0 AND lower(name) = lower(?)"
+    if not first_column(connection, sql, table):
+        return frozenset()
     return frozenset(str(row["name"]) for row in query(connection, "SELECT name FROM pragma_table_info(?)", table))
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")
+
+
+class _Bounded(sqlite3.Connection):
+    """A connection to a file that anybody may have made: it gives no more than the file can hold."""
+
+    room = 0
+
+    def bound(self, size: int) -> None:
+        """Let it give so many bytes of a file of `size` bytes, and work so long."""
+        self.room = size * _TIMES + _SPARE
+        self.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, self.room)
+        steps = iter(range((size * _STEPS_A_BYTE + _FEW_STEPS) // _STEPS))
+        self.set_progress_handler(lambda: next(steps, None) is None, _STEPS)
+        self.text_factory = _text
+
+
+def _rows(connection: sqlite3.Connection, cursor: sqlite3.Cursor) -> Iterator[tuple[Any, ...]]:
+    """The rows of a query, as long as the file can hold what they say."""
+    room = connection.room if isinstance(connection, _Bounded) else MAX_MERGED
+    for row in cursor:
+        for value in row:
+            if type(value) is str or type(value) is bytes:
+                room -= len(value)
+        if room < 0:
+            raise sqlite3.DataError("its rows say more than the file has bytes")
+        yield row
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[sqlite3.Connection, bool]]:
     """A connection, and whether it takes the database for fixed."""
+    for beside in (_beside(path, "-wal"), _beside(path, "-shm")):
+        if not disk.is_file_or_nothing(beside):
+            raise TranscriptRefused("unreadable", f"{path} is not read: {beside} is no file; move it away")
     log = disk.mark(_beside(path, "-wal"))
     has_log = log is not None and log.size > 0
     if has_log and disk.mark(_beside(path, "-shm")) is None:
-        connection = sqlite3.connect(":memory:")
-        connection.deserialize(merged(disk.read(path), disk.read(_beside(path, "-wal"))))
+        connection = sqlite3.connect(":memory:", factory=_Bounded)
+        connection.deserialize(_merged.get(str(path), database_marks(path), lambda: _put_together(path)))
     else:
         mode = "mode=ro" if has_log else "mode=ro&immutable=1"
-        connection = sqlite3.connect(f"file:{quote(str(path.absolute()))}?{mode}", uri=True, timeout=_BUSY_SECONDS)
+        name = f"file:{quote(bytes(path.absolute()))}?{mode}"
+        connection = sqlite3.connect(name, uri=True, timeout=_BUSY_SECONDS, factory=_Bounded)
     try:
+        connection.bound(sum(found.size for found in (disk.mark(path), log) if found is not None))
         connection.execute("PRAGMA query_only=1")
         yield connection, not has_log
     finally:
         connection.close()
+
+
+def _put_together(path: Path) -> bytes:
+    size = sum(found.size for found in (disk.mark(path), disk.mark(_beside(path, "-wal"))) if found is not None)
+    if size > MAX_MERGED:
+        text = f"a crash left a log beside it, and the two have {size:,} bytes, more than the {MAX_MERGED:,}"
+        raise TranscriptRefused(
+            "unreadable", f"{path}: {text} that are put together in memory; open it with its program"
+        )
+    return merged(disk.read(path), disk.read(_beside(path, "-wal")), MAX_MERGED)
 
 
 def _beside(path: Path, suffix: str) -> Path:

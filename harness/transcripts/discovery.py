@@ -11,6 +11,7 @@ from harness.filesystem import disk
 from harness.transcripts.formats import all_formats, format_named
 from harness.transcripts.formats.base import Format, Where
 from harness.transcripts.listing import Candidate, candidates_of, distinct
+from harness.transcripts.refusing import refusing
 from harness.transcripts.sniff import identify
 
 __all__ = ["discover"]
@@ -58,7 +59,7 @@ def _below(folder: Path, parts: tuple[str, ...]) -> Iterator[Path]:
             yield from _below(path, parts[1:])
         elif item.is_dir and len(parts) > 1 and path.match(parts[0]):
             yield from _below(path, parts[1:])
-        elif not item.is_dir and len(parts) == 1 and item.size and path.match(parts[0]):
+        elif item.is_file and len(parts) == 1 and item.size and path.match(parts[0]):
             yield path
 
 
@@ -66,8 +67,9 @@ def _tried(path: Path, known: Format) -> list[Candidate]:
     if not known.holds(path):
         return []
     try:
-        found = identify(path)
-        # What lies in one harness's place may have been written by another: it is listed as what it is.
-        return candidates_of(path, found)
+        with refusing(path):
+            found = identify(path)
+            # What lies in one harness's place may have been written by another: it is listed as what it is.
+            return candidates_of(path, found)
     except HarnessError:
         return []  # not a session, or gone since the folder was read

@@ -16,12 +16,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.errors import SessionExists
-from harness.filesystem import pool
+from harness.filesystem import disk, pool
 from harness.messages import MessageDict
+from harness.sessions.importing import remove_abandoned
 from harness.sessions.tree import SessionTree
 from harness.transcripts.blocks import BlockDict
 from harness.transcripts.export.base import UniqueNames, conversation, file_digest, media_of, text_of
 from harness.transcripts.reader import Transcript
+from harness.transcripts.telling import Tell
 from harness.transcripts.turns import Turn
 
 __all__ = ["Imported", "import_transcript"]
@@ -60,9 +62,11 @@ class Imported:
         }
 
 
-async def import_transcript(transcript: Transcript, tree: SessionTree) -> Imported:
+async def import_transcript(transcript: Transcript, tree: SessionTree, tell: Tell | None = None) -> Imported:
     """Log a transcript that was read without a `cap` into a session that does not exist yet, under its lock.
 
+    It is written beside its place and moved there once it is whole: what is cut off leaves no session.
+    `tell` is given how many turns were logged, and of how many, now and then.
     The header's `importedFrom` names the format, the session, the file and its SHA-256. Raises
     `SessionExists` where the session has a ledger already, `SessionBusy`, `PersistenceError`.
     """
@@ -73,11 +77,29 @@ async def import_transcript(transcript: Transcript, tree: SessionTree) -> Import
             raise SessionExists(
                 f"there is a session {tree.session_id!r} already; import under another id, or delete that one first"
             )
+        await pool.run(remove_abandoned, tree.files.folder)
+        staged = tree.beside()
+        try:
+            made = await _log(transcript, staged, source, media, tell)
+            await tree.take_in(staged)
+        except BaseException:
+            await pool.run(disk.remove_tree, staged.files.folder)
+            raise
+    await tree.load()
+    return made
+
+
+async def _log(
+    transcript: Transcript, tree: SessionTree, source: Mapping[str, Any], media: Mapping[str, bytes], tell: Tell | None
+) -> Imported:
+    async with tree.writing():
         tree.describe(model=transcript.about.model or transcript.counts.model, imported_from=source)
         importer = _Importer(tree, media)
         for number, _ in enumerate(importer.log(transcript.turns)):
             if number % _BATCH == _BATCH - 1:
                 await tree.commit(sync=False)
+                if tell is not None:
+                    tell(number + 1, len(transcript.turns))
         await tree.commit(sync=True)
     return importer.report()
 

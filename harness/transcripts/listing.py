@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,14 @@ from harness.transcripts.formats import format_named
 from harness.transcripts.formats.base import Format, Listed
 from harness.transcripts.head import first_words, title_of
 from harness.transcripts.lines import Line
-from harness.transcripts.memo import Memo
+from harness.transcripts.memo import MANY, Memo
 from harness.transcripts.pieces import Reader
+from harness.transcripts.refusing import path_text, refusing
 from harness.transcripts.sniff import identify
-from harness.transcripts.source import FileSource, file_mark, is_folder
+from harness.transcripts.source import FileSource, Source, file_mark, is_folder
 from harness.transcripts.times import stamp
 
-__all__ = ["Candidate", "candidates", "candidates_of", "distinct"]
+__all__ = ["Candidate", "Listing", "candidates", "candidates_of", "distinct", "listing"]
 
 _HEAD = 64 * 1024
 _LONG_HEAD = 512 * 1024
@@ -30,7 +30,7 @@ _MAX_FILES = 5000
 _MAX_DEPTH = 8
 _NO_SESSIONS = frozenset({".git", ".venv", "venv", "node_modules", "__pycache__"})
 _CAP = 4000
-_memo = Memo(4096)
+_memo = Memo(MANY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,7 @@ class Candidate:
     """A session that can be read. Times are RFC 3339 in UTC, empty where unknown; `size` is its file's.
 
     Known from the head and the tail of its file only: `prompt` is the first that was found there.
+    `agent` and `tenant` are whose it is, for a ledger of this library.
     """
 
     format: str
@@ -53,13 +54,15 @@ class Candidate:
     first_ts: str = ""
     last_ts: str = ""
     subagent_of: str | None = None
+    agent: str = ""
+    tenant: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form: camelCase, absent for what is not known."""
         named = {
             "format": self.format,
             "sessionId": self.session_id,
-            "path": str(self.path),
+            "path": path_text(self.path),
             "size": self.size,
             "modified": self.modified,
             "title": self.title,
@@ -70,8 +73,29 @@ class Candidate:
             "firstTs": self.first_ts,
             "lastTs": self.last_ts,
             "subagentOf": self.subagent_of,
+            "agent": self.agent,
+            "tenant": self.tenant,
         }
         return {name: value for name, value in named.items() if value not in (None, "")}
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The sessions that were found, the newest first.
+
+    `left_out` files were not looked at: a folder has more than are, and these are the oldest.
+    """
+
+    sessions: list[Candidate]
+    left_out: int = 0
+
+    @property
+    def note(self) -> str | None:
+        """A sentence about the files that were not looked at; None where there are none."""
+        if not self.left_out:
+            return None
+        others = "1 older file was" if self.left_out == 1 else f"{self.left_out:,} older files were"
+        return f"{others} not looked at, only the newest {_MAX_FILES:,}; name a folder with fewer"
 
 
 def candidates(source: Path) -> list[Candidate]:
@@ -79,10 +103,18 @@ def candidates(source: Path) -> list[Candidate]:
 
     Raises `TranscriptRefused` for a file of no known format, `FileMissing` where there is nothing.
     """
-    if not is_folder(source):
-        return candidates_of(source, identify(source))
-    found = distinct(one for path in islice(_files(source, 0), _MAX_FILES) for one in _tried(path))
-    return sorted(found, key=lambda one: (one.last_ts or one.modified, one.session_id), reverse=True)
+    return listing(source).sessions
+
+
+def listing(source: Path) -> Listing:
+    """The same, and how many files of a folder were not looked at. Raises what `candidates` raises."""
+    with refusing(source):
+        if not is_folder(source):
+            return Listing(candidates_of(source, identify(source)))
+        files = sorted(_files(source, 0), key=lambda file: (-file[1], file[0]))
+    found = distinct(one for path, _ in sorted(files[:_MAX_FILES]) for one in _tried(path))
+    newest = sorted(found, key=lambda one: (one.last_ts or one.modified, one.session_id), reverse=True)
+    return Listing(newest, max(0, len(files) - _MAX_FILES))
 
 
 def distinct(found: Iterable[Candidate]) -> list[Candidate]:
@@ -118,15 +150,16 @@ def _listed(path: Path, known: Format, listed: Iterable[Listed]) -> list[Candida
 def _glance(path: Path, known: Format) -> Candidate:
     """What the head and the tail of a session's file say about it."""
     mark = file_mark(path)
-    reader = _glanced(path, known, _HEAD)
+    source = known.open(path, "").source if known.is_document(path) else FileSource(path)
+    reader = _glanced(source, known, _HEAD)
     if reader.about.session_id is None or not any(piece.kind == "prompt" for piece in reader.pieces):
-        reader = _glanced(path, known, _LONG_HEAD)
+        reader = _glanced(source, known, _LONG_HEAD)
     about, counts = reader.about, reader.counts
     prompts = [piece for piece in reader.pieces if piece.kind == "prompt" or piece.note == "mirror:user"]
     said = [" ".join(block["text"] for block in piece.blocks if block["type"] == "text") for piece in prompts]
     return Candidate(
         known.name,
-        known.session_id(path, about.session_id),
+        path_text(known.session_id(path, about.session_id)),
         path,
         mark.size,
         stamp(mark.mtime_ns / 1e9) or "",
@@ -138,6 +171,8 @@ def _glance(path: Path, known: Format) -> Candidate:
         counts.first,
         counts.last,
         known.parent(path, about.session_id) or about.parent,
+        about.agent,
+        about.tenant,
     )
 
 
@@ -146,43 +181,48 @@ def candidates_of(path: Path, known: Format) -> list[Candidate]:
     listed = known.listed(path)
     if listed is not None:
         return _listed(path, known, listed)
-    return [_memo.get(str(path), file_mark(path), lambda: _glance(path, known))]
+    found = _memo.get(str(path), file_mark(path), lambda: _glance(path, known))
+    return [_titled(found, known) if found.size > _HEAD else found]
+
+
+def _titled(found: Candidate, known: Format) -> Candidate:
+    """With the title that somebody gave in the middle of a long file, where no glance falls."""
+    title = known.listed_title(found.path, found.session_id)
+    return found if not title or found.prompt.startswith(title) else replace(found, title=title)
 
 
 def _tried(path: Path) -> list[Candidate]:
     try:
-        known = identify(path)
-        return candidates_of(path, known) if known.holds(path) else []
+        with refusing(path):
+            known = identify(path)
+            return candidates_of(path, known) if known.holds(path) else []
     except HarnessError:
         return []  # a folder may hold anything beside sessions
 
 
-def _files(folder: Path, depth: int) -> Iterator[Path]:
-    """The files below a folder that could be sessions; links are not followed."""
+def _files(folder: Path, depth: int) -> Iterator[tuple[Path, int]]:
+    """The files below a folder that could be sessions, with their times; links are not followed."""
     for item in disk.list_folder(folder):
         path = folder / item.name
         if item.is_dir:
             if depth < _MAX_DEPTH and item.name not in _NO_SESSIONS:
                 yield from _files(path, depth + 1)
-        elif item.name.endswith(_SUFFIXES) and item.size:
-            yield path
+        elif item.is_file and item.name.endswith(_SUFFIXES) and item.size:
+            yield path, item.mtime_ns
 
 
-def _glanced(path: Path, known: Format, head: int) -> Reader:
+def _glanced(source: Source, known: Format, head: int) -> Reader:
     reader = known.reader(_CAP)
-    reader.read(_ends(path, known, head))
+    reader.read(_ends(source, head))
     return reader
 
 
-def _ends(path: Path, known: Format, head: int) -> Iterator[Line]:
+def _ends(source: Source, head: int) -> Iterator[Line]:
     """The whole lines of the head, and those of the tail."""
-    if known.is_document(path):
-        yield from known.open(path, "").source.lines()
-        return
-    source = FileSource(path)
-    limit = min(head, source.total)
-    cut = source.total if limit == source.total else max(source.preceding(limit), 1)
+    total = source.total
+    limit = min(head, total)
+    cut = total if limit == total else max(source.preceding(limit), 1)
     yield from source.lines(0, cut if cut > 1 else limit)
-    tail = source.following(max(cut, source.total - _TAIL), source.total)
-    if tail is not None and limit < source.total:
+    tail = source.following(max(cut, total - _TAIL), total)
+    if tail is not None and limit < total:
         yield from source.lines(tail)

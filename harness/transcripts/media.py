@@ -9,6 +9,7 @@ from typing import Any
 
 from harness.errors import ConfigError
 from harness.sessions.blobs import read_blob
+from harness.transcripts.blocks import integer
 from harness.transcripts.opening import open_session
 from harness.transcripts.windows import page
 
@@ -16,7 +17,7 @@ __all__ = ["MAX_MEDIA", "media"]
 
 MAX_MEDIA = 32 * 1024 * 1024
 """Bytes of the largest medium that is given out unless asked otherwise."""
-_REF = re.compile(r"(?P<key>[br]\d+(?:-\d+)?)\.(?P<block>\d+)(?:\.(?P<part>\d+))?")
+_REF = re.compile(r"(?P<key>[br]\d{1,18}(?:-\d{1,18})?)\.(?P<block>\d{1,9})(?:\.(?P<part>\d{1,9}))?", re.ASCII)
 
 
 def media(
@@ -33,9 +34,10 @@ def media(
     named = block.get("media")
     if not isinstance(named, dict):
         raise ConfigError(f"nothing is stored under {ref!r}; take the `ref` of a medium in a page")
-    if named.get("bytes", 0) > max_bytes:
-        raise ConfigError(f"the medium {ref!r} has {named['bytes']:,} bytes, more than {max_bytes:,}; raise the limit")
     data = named.get("data")
+    size = len(data) if isinstance(data, bytes) else integer(named.get("bytes"))
+    if size > max_bytes:
+        raise ConfigError(f"the medium {ref!r} has {size:,} bytes, more than {max_bytes:,}; raise the limit")
     if not isinstance(data, bytes):
         path = open_session(Path(source), session_id).path
         data = read_blob(path.parent / "files", str(named.get("sha256")))

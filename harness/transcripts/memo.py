@@ -7,7 +7,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
-__all__ = ["Memo"]
+__all__ = ["MANY", "Memo"]
+
+MANY = 16 * 1024
+"""How many files a listing remembers: more than it looks at."""
 
 T = TypeVar("T")
 

@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.errors import TranscriptRefused
-from harness.transcripts.database import database_marks
 from harness.transcripts.discovery import discover
 from harness.transcripts.formats.base import Format, Opened
-from harness.transcripts.listing import Candidate, candidates
+from harness.transcripts.listing import Candidate, candidates, candidates_of
 from harness.transcripts.memo import Memo
 from harness.transcripts.pieces import Reader
+from harness.transcripts.refusing import path_text, refusing
 from harness.transcripts.sniff import identify
 from harness.transcripts.source import is_folder
 
-__all__ = ["Session", "open_session", "reader_for", "state_of"]
+__all__ = ["Session", "open_session", "reader_for"]
 
 _SHOWN = 20
 _memo = Memo(16)
@@ -25,16 +25,12 @@ _memo = Memo(16)
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One session, found and ready to be read."""
+    """One session, found and ready to be read. `state` changes whenever the session does."""
 
     path: Path
     format: Format
     opened: Opened
-
-
-def state_of(path: Path) -> tuple[object, ...]:
-    """What changes whenever a file or database does, its log included."""
-    return database_marks(path)
+    state: tuple[object, ...]
 
 
 def open_session(source: Path, session_id: str | None = None) -> Session:
@@ -42,6 +38,11 @@ def open_session(source: Path, session_id: str | None = None) -> Session:
 
     A folder without sessions stands for those in the usual places that ran in it.
     """
+    with refusing(source):
+        return _found(source, session_id)
+
+
+def _found(source: Path, session_id: str | None) -> Session:
     if is_folder(source):
         found = candidates(source) or discover(cwd=source)
         chosen = _chosen(source, session_id, found)
@@ -50,7 +51,7 @@ def open_session(source: Path, session_id: str | None = None) -> Session:
     listed = known.listed(source)
     if listed is not None and len(listed) == 1 and session_id is None:
         return _opened(source, known, listed[0].session_id)
-    chosen = _chosen(source, session_id, candidates(source))
+    chosen = _chosen(source, session_id, candidates_of(source, known))
     return _opened(chosen.path, known, chosen.session_id)
 
 
@@ -63,8 +64,8 @@ def reader_for(known: Format, opened: Opened, cap: int | None) -> Reader:
 
 
 def _opened(path: Path, known: Format, session_id: str) -> Session:
-    opened = _memo.get((str(path), session_id), state_of(path), lambda: known.open(path, session_id))
-    return Session(path, known, opened)
+    state = known.marks(path)
+    return Session(path, known, _memo.get((str(path), session_id), state, lambda: known.open(path, session_id)), state)
 
 
 def _chosen(source: Path, session_id: str | None, found: Sequence[Candidate]) -> Candidate:
@@ -90,7 +91,12 @@ def _lines(found: Sequence[Candidate]) -> str:
     """The sessions to choose from, one a line; with their files where ids alone do not tell them apart."""
     ids = Counter(one.session_id for one in found)
     shown = [
-        (one.session_id, one.modified[:16], one.title or one.prompt, str(one.path) if ids[one.session_id] > 1 else "")
+        (
+            one.session_id,
+            one.modified[:16],
+            one.title or one.prompt,
+            path_text(one.path) if ids[one.session_id] > 1 else "",
+        )
         for one in found[:_SHOWN]
     ]
     lines = ["  " + "  ".join(" ".join(part.split()) for part in parts if part) for parts in shown]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -23,9 +23,9 @@ class Page:
 
     before    the cursor of the page in front; None at the beginning
     after     the cursor of the page behind, or, `at_end`, for following the session as it grows
-    size      bytes of the session that are there so far
+    size      bytes of the session that are there so far; of one that is rows, 4 096 for each
     resent    how many leading turns an earlier page gave already: they may say more now
-    gap       a follower was too far behind: this is the end, and something in between was left out
+    gap       a follower was too far behind, or what it had was taken back or left: this is the end, no more
     blocked   a line was too large to be read; the cursors lead past it
     split     a turn is so long that the page begins or ends within it
     lines     how many lines there are, blank ones too
@@ -99,7 +99,7 @@ def join(pages: Sequence[Page]) -> tuple[Turn, ...]:
     assembly.start_from(pages[-1].entry)
     before = 0
     for page in pages:
-        assembly.add([replace(piece, line=piece.line + before) for piece in page.pieces])
+        assembly.add([piece._replace(line=piece.line + before) for piece in page.pieces])
         before += page.lines
     turns = assembly.turns(followed=pages[-1].at_end)
     return turns if pages[0].start == 0 else tuple(turn._replace(line=0) for turn in turns)

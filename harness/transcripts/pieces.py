@@ -8,8 +8,8 @@ work of `assembly`. So a window of a file is read exactly like the whole of it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from harness.text import clean, read_json
 from harness.transcripts import blocks
@@ -24,8 +24,7 @@ __all__ = ["About", "Piece", "PieceKind", "Reader", "Subagent", "shorten"]
 PieceKind: TypeAlias = Kind | Literal["note"]
 
 
-@dataclass(slots=True)
-class Piece:
+class Piece(NamedTuple):
     """A part of a message, or a `note` that changes how other parts are put together.
 
     key     pieces of one key are one message; without a key a piece is a message of its own
@@ -37,8 +36,8 @@ class Piece:
     kind: PieceKind
     line: int
     offset: int
-    at: str | None = None
-    blocks: list[BlockDict] = field(default_factory=list)
+    at: str | None
+    blocks: list[BlockDict]
     fields: dict[str, Any] | None = None
     key: str | None = None
     usage: dict[str, int] | None = None
@@ -50,13 +49,12 @@ class Piece:
 
     def __reduce__(self) -> tuple[type[Piece], tuple[Any, ...]]:
         """Pickled by what it says: pages go from process to process, and most of a piece is not set."""
-        values = [getattr(self, name) for name in self.__slots__]
-        while values[-1] == _DEFAULTS[len(values) - 1]:
-            values.pop()
-        return Piece, tuple(values)
+        given = next(n for n in range(len(self), 0, -1) if n <= _GIVEN or self[n - 1] != _DEFAULTS[n - 1 - _GIVEN])
+        return Piece, self[:given]
 
 
-_DEFAULTS = tuple(one.default for one in fields(Piece))
+_DEFAULTS = tuple(Piece._field_defaults.values())
+_GIVEN = len(Piece._fields) - len(_DEFAULTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +92,8 @@ class About:
     started: str | None = None
     usage: dict[str, int] | None = None
     verified: str | None = None
+    agent: str = ""
+    tenant: str = ""
 
 
 class Reader:
@@ -112,11 +112,29 @@ class Reader:
         self.warnings: list[TranscriptWarning] = []
         self._line = Line(0, 0, b"", None)
         self._stamped: str | None = None
+        self._entry: str | None = None
+        self._parent: str | None = None
 
     def read(self, lines: Iterable[Line]) -> None:
         """Take lines in, in order, good and bad ones. Whatever they hold, it does not raise."""
+        record, cap, taken = self.record, self.cap, 0
+        pieces, done = self.pieces, len(self.pieces)
         for line in lines:
-            self._take(line)
+            taken += 1
+            found = line.record
+            warning = line.warning
+            if warning is not None:
+                self.warnings.append(warning)
+                self.counts.bad_lines += line.is_bad
+            if found is None:
+                continue
+            self._line = line
+            record(found)
+            if cap is not None:
+                for piece in pieces[done:]:
+                    shorten(piece.blocks, cap)
+                done = len(pieces)
+        self.counts.lines += taken
 
     def record(self, record: Record) -> None:
         """Turn one record into pieces: the work of a format."""
@@ -134,28 +152,30 @@ class Reader:
         kind: PieceKind,
         content: Iterable[BlockDict] = (),
         at: object = None,
-        *,
         fields: dict[str, Any] | None = None,
         key: str | None = None,
         usage: dict[str, int] | None = None,
         aside: Aside | None = None,
-        entry: str | None = None,
-        parent: str | None = None,
         note: str = "",
         data: Any = None,
-    ) -> Piece:
+    ) -> None:
         """Add a piece of the line in hand."""
-        line = self._line
-        when = self._stamped if at is self._stamped else stamp(at)
+        number, offset, _, _, _, _ = self._line
+        if at is not self._stamped:
+            at = stamp(at)
         said = content if type(content) is list else list(content)
-        # By position: a class's call with thirteen names takes twice the time, and there is one a line.
-        made = Piece(kind, line.number, line.offset, when, said, fields, key, usage, aside, entry, parent, note, data)
-        self.pieces.append(made)
-        return made
+        # As in `lines.parsed_lines`.
+        values = (kind, number, offset, at, said, fields, key, usage, aside, self._entry, self._parent, note, data)
+        self.pieces.append(tuple.__new__(Piece, values))
 
     def note(self, note: str, data: Any = None, at: object = None, content: Iterable[BlockDict] = ()) -> None:
         """Add a note of the line in hand."""
         self.piece("note", content, at, note=note, data=data)
+
+    def link(self, entry: object, parent: object) -> None:
+        """In a tree, once a record: the name of the line in hand and of the one it follows, for its pieces."""
+        self._entry = entry if isinstance(entry, str) and entry.strip() else None
+        self._parent = parent if isinstance(parent, str) and parent.strip() else None
 
     def place(self, part: int | str = 0) -> str:
         """A name for what stands in the line in hand and has none of its own."""
@@ -181,7 +201,11 @@ class Reader:
         """A record's time, counted among the session's."""
         at = self._stamped = stamp(value)
         if at is not None:
-            self.counts.saw_time(at)
+            counts = self.counts
+            if at >= counts.last and counts.first:  # as nearly every time is
+                counts.last = at
+            else:
+                counts.saw_time(at)
         elif value is not None and value != "":
             self.warn("bad_time", f"{str(value)[:40]!r} is no time; it is left out")
         return at
@@ -203,32 +227,32 @@ class Reader:
             self.warn("altered", f"changed to be storable: {', '.join(marks)}")
         return cleaned
 
-    def _take(self, line: Line) -> None:
-        counts = self.counts
-        counts.lines += 1
-        counts.bad_lines += line.is_bad
-        if line.warning is not None:
-            self.warnings.append(line.warning)
-        if line.record is None:
-            return
-        self._line = line
-        done = len(self.pieces)
-        self.record(line.record)
-        if self.cap is not None:
-            for piece in self.pieces[done:]:
-                shorten(piece.blocks, self.cap)
-
 
 def shorten(content: list[BlockDict], cap: int) -> None:
     """Cut every block to `cap` characters in place and say under `more` how many were dropped."""
     for block in content:
-        block.pop("opaque", None)
+        if "opaque" in block:
+            del block["opaque"]
+        if _left(block, cap) >= 0:
+            continue
         kept = _Kept(cap)
         for name, value in block.items():
             if name not in ("type", "id", "media"):
                 block[name] = kept.value(value)
         if kept.dropped:
             block["more"] = {"characters": kept.dropped}
+
+
+def _left(value: dict[str, Any] | list[Any], left: int) -> int:
+    """What the texts of a value leave of an allowance, or less than nothing; a block's id and pictures are no texts."""
+    for member in value.values() if type(value) is dict else value:
+        if type(member) is str:
+            left -= len(member)
+        elif type(member) is dict or type(member) is list:
+            left = _left(member, left)
+        if left < 0:
+            return left
+    return left
 
 
 class _Kept:

@@ -53,7 +53,7 @@ class View:
             reader.read(source.lines(0, end))
             return reader.pieces
 
-        return _heads.get(name, end, read)
+        return _heads.get(name, (end, source.mark(end)), read)
 
 
 @dataclass(slots=True)
@@ -92,8 +92,8 @@ class Region:
         view, session = self.view, self.view.session
         before = view.source.count(self.start, start)
         pieces = [piece for piece in self.pieces if start <= piece.offset < end]
-        for piece in pieces:
-            piece.line -= before
+        if before:
+            pieces = [piece._replace(line=piece.line - before) for piece in pieces]
         assembly = session.format.assembly()
         assembly.prime(view.head())
         assembly.start_from(tip)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from harness.transcripts.blocks import BlockDict, json_text
+from harness.transcripts.matching import fold, place_of
 from harness.transcripts.turns import Turn
 from harness.transcripts.windows import page
 
@@ -19,7 +20,10 @@ _LEAD, _LENGTH = 60, 240
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A turn that holds the words. `start` and `length` are where in `snippet` they stand, in characters."""
+    """A turn that holds the words. `start` and `length` are where in `snippet` they stand, in characters.
+
+    `key` is that of the turn in which it is shown: for words of a result, the turn that called.
+    """
 
     key: str
     offset: int
@@ -60,30 +64,42 @@ def find(
     cursor: str | None = None,
     max_bytes: int = 256 * 1024 * 1024,
 ) -> Found:
-    """The turns whose text, reasoning, arguments or results hold `query`, in order; letter case does not count.
+    """The turns whose text, reasoning, arguments or results hold `query`, in order. Letter case does not count, nor
+    how accents are written. Arguments are searched as they were meant, and as JSON.
 
     One hit a turn. It stops after `limit` hits or `max_bytes`; `cursor` then leads on. Whole blocks are
     searched, longer than a page keeps. Blocks while it reads; in a loop use `in_worker(find, ...)`.
     """
     hits: list[Hit] = []
-    wanted = query.casefold()
+    wanted = fold(query)
     here = page(source, session_id, where="after" if cursor else "head", cursor=cursor, window=_WINDOW, cap=None)
     first = here.start
     while True:
-        hits += [hit for turn in here.turns if wanted and (hit := _hit(turn, wanted)) is not None]
+        hits += [hit for turn, key in _shown(here.turns) if wanted and (hit := _hit(turn, key, wanted)) is not None]
         if here.at_end or len(hits) >= limit or here.end - first >= max_bytes:
             break
         here = page(source, session_id, where="after", cursor=here.after, window=_WINDOW, cap=None)
     return Found(tuple(hits), here.end - first, here.size, None if here.at_end else here.after)
 
 
-def _hit(turn: Turn, wanted: str) -> Hit | None:
+def _shown(turns: Iterable[Turn]) -> Iterator[tuple[Turn, str]]:
+    """Each turn with the key of the one in which it is shown."""
+    key = None
+    for turn in turns:
+        if turn.kind != "results" or key is None:
+            key = turn.key
+        yield turn, key
+
+
+def _hit(turn: Turn, key: str, wanted: str) -> Hit | None:
     for text in _texts(turn.blocks):
-        at = text.casefold().find(wanted)
-        if at >= 0:
+        place = place_of(wanted, text)
+        if place is not None:
+            at, end = place
             begin = max(0, at - _LEAD)
             snippet = text[begin : begin + _LENGTH]
-            return Hit(turn.key, turn.offset, turn.kind, turn.at, snippet, at - begin, len(wanted))
+            length = min(end - begin, _LENGTH) - (at - begin)
+            return Hit(key, turn.offset, turn.kind, turn.at, snippet, at - begin, length)
     return None
 
 
@@ -94,7 +110,21 @@ def _texts(content: list[BlockDict]) -> Iterator[str]:
             if isinstance(block.get(name), str):
                 yield block[name]
         if isinstance(block.get("input"), dict):
+            yield "\n".join(_plainly(block["input"]))
             yield json_text(block["input"])
         inner = block.get("content")
         if isinstance(inner, list):
             yield from _texts([item for item in inner if isinstance(item, dict)])
+
+
+def _plainly(value: Any, name: str = "") -> Iterator[str]:
+    """Arguments as a person means them: no quotes, and nothing escaped."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _plainly(item, str(key))
+    elif isinstance(value, list):
+        for item in value:
+            yield from _plainly(item, name)
+    else:
+        said = value if isinstance(value, str) else json_text(value)
+        yield f"{name}: {said}" if name else said

@@ -17,7 +17,7 @@ from harness.transcripts.document import read_document
 from harness.transcripts.formats import all_formats
 from harness.transcripts.formats.base import Format, Verdict
 from harness.transcripts.lines import Line
-from harness.transcripts.memo import Memo
+from harness.transcripts.memo import MANY, Memo
 from harness.transcripts.source import FileSource, file_mark
 
 __all__ = ["identify", "judge_lines"]
@@ -25,15 +25,12 @@ __all__ = ["identify", "judge_lines"]
 _HEAD = 4 * 1024 * 1024
 _TAIL = 256 * 1024
 _ENOUGH = 64
-_memo = Memo(4096)
+_memo = Memo(MANY)
 
 
 def identify(path: Path) -> Format:
     """The format of a file. Raises `TranscriptRefused` where it is none that can be read."""
-    found = file_mark(path)
-    name = str(path)
-    # What a file is does not change while it grows.
-    return _memo.get(name, (found.inode, min(found.size, _HEAD)), lambda: _identify(path))
+    return _memo.get(str(path), file_mark(path), lambda: _identify(path))
 
 
 def judge_lines(lines: Iterable[Line], path: Path) -> Format | None:

@@ -6,21 +6,25 @@ one where it ends; between two line starts nothing is lost and nothing counted t
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+import logging
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
+from zlib import crc32
 
 from harness.errors import FileMissing, PersistenceError
 from harness.filesystem import disk
 from harness.filesystem.disk import FileMark
-from harness.transcripts.lines import Line, Record, parse_line, split_lines
+from harness.transcripts.lines import Line, parsed_lines
 
-__all__ = ["FileSource", "JoinedSource", "RowSource", "Source", "file_mark", "is_folder", "small_file"]
+__all__ = ["FileSource", "JoinedSource", "Source", "file_mark", "is_folder", "neighbours", "small_file"]
 
 # Small enough to be still in the processor's cache when its lines are parsed, and to reuse one piece of memory.
 _CHUNK = 96 * 1024
 _STEP = 64 * 1024
+_MARKED = 4 * 1024
+_log = logging.getLogger("harness.transcripts")
 
 
 class Source(Protocol):
@@ -29,6 +33,11 @@ class Source(Protocol):
     @property
     def size(self) -> int:
         """The bytes behind the last whole line; a line that is still being written is not counted."""
+        ...
+
+    @property
+    def total(self) -> int:
+        """All bytes, those of an unfinished line included."""
         ...
 
     def lines(self, start: int = 0, end: int | None = None) -> Iterator[Line]:
@@ -45,6 +54,10 @@ class Source(Protocol):
 
     def count(self, start: int, end: int) -> int:
         """How many lines begin in [start, end), blank ones too; both are line starts."""
+        ...
+
+    def mark(self, offset: int) -> str:
+        """What tells whether other lines stand before `offset` than did; empty where lines are only added."""
         ...
 
 
@@ -66,11 +79,27 @@ def is_folder(path: Path) -> bool:
     return False
 
 
+def neighbours(folder: Path) -> list[Path]:
+    """The files in a folder beside a session, for what they tell of it; none where it is no folder, or a link."""
+    if disk.is_link(folder):
+        return []
+    try:
+        return [folder / item.name for item in disk.list_folder(folder) if item.is_file]
+    except PersistenceError as error:
+        _log.debug("what lies beside a session is left out: %s", error)
+        return []
+
+
 def small_file(path: Path) -> bytes | None:
-    """The content of a small file, None where there is none."""
+    """The content of a small file beside a session; None where there is none, or a link, or it cannot be read."""
+    if disk.is_link(path) or disk.is_link(path.parent):
+        return None
     try:
         return disk.read(path, 0, _STEP)
     except FileMissing:
+        return None
+    except PersistenceError as error:
+        _log.debug("what lies beside a session is left out: %s", error)
         return None
 
 
@@ -84,7 +113,7 @@ class FileSource:
 
     @property
     def total(self) -> int:
-        """All bytes of the file, an unfinished line included."""
+        """See `Source`."""
         return self._total
 
     @property
@@ -97,11 +126,7 @@ class FileSource:
     def lines(self, start: int = 0, end: int | None = None) -> Iterator[Line]:
         """See `Source`."""
         stop = self._total if end is None else end
-        found = split_lines(self._chunks(start, stop), start)
-        for number, (offset, raw, size) in enumerate(found, start=1):
-            line = parse_line(number, offset, raw, size)
-            if line is not None:
-                yield line
+        return parsed_lines(self._chunks(start, stop), start)
 
     def following(self, offset: int, end: int) -> int | None:
         """See `Source`."""
@@ -137,6 +162,12 @@ class FileSource:
             last = chunk[-1:]
         return found + (last != b"\n")
 
+    def mark(self, offset: int) -> str:
+        """See `Source`. Which file it is, and its first bytes and those in front of the offset."""
+        size = min(offset, self._total, _MARKED)
+        first, last = disk.read(self.path, 0, size), disk.read(self.path, min(offset, self._total) - size, size)
+        return f"{file_mark(self.path).inode:x}.{crc32(last, crc32(first)):x}"
+
     def _chunks(self, start: int, stop: int) -> Iterator[bytes]:
         while start < stop:
             chunk = disk.read(self.path, start, min(_CHUNK, stop - start))
@@ -151,46 +182,6 @@ class FileSource:
         start = self.preceding(self._total)
         last = next(self.lines(start), None)
         return start if last is not None and last.is_bad and last.record is None else self._total
-
-
-class RowSource:
-    """Records that no file holds as lines of its own: rows of a database, members of a document."""
-
-    def __init__(self, lines: Sequence[Line], size: int) -> None:
-        self._lines = lines
-        self._starts = [line.offset for line in lines]
-        self.size = size
-
-    @classmethod
-    def of(cls, records: Sequence[tuple[Record, int]]) -> RowSource:
-        """From records with their sizes in bytes."""
-        lines, offset = [], 0
-        for number, (record, size) in enumerate(records, start=1):
-            lines.append(Line(number, offset, b"", record))
-            offset += size
-        return cls(lines, offset)
-
-    def lines(self, start: int = 0, end: int | None = None) -> Iterator[Line]:
-        """See `Source`."""
-        first = bisect_left(self._starts, start)
-        stop = len(self._lines) if end is None else bisect_left(self._starts, end)
-        base = self._lines[first].number - 1 if first < len(self._lines) else 0
-        return (line._replace(number=line.number - base) for line in self._lines[first:stop])
-
-    def following(self, offset: int, end: int) -> int | None:
-        """See `Source`."""
-        index = bisect_left(self._starts, offset)
-        found = self._starts[index] if index < len(self._starts) else None
-        return found if found is not None and found < end else None
-
-    def preceding(self, offset: int) -> int:
-        """See `Source`."""
-        index = bisect_right(self._starts, offset - 1) - 1
-        return self._starts[index] if index >= 0 else 0
-
-    def count(self, start: int, end: int) -> int:
-        """See `Source`."""
-        return bisect_left(self._starts, end) - bisect_left(self._starts, start)
 
 
 class JoinedSource:
@@ -237,3 +228,8 @@ class JoinedSource:
         parts = zip(self._starts, self._sources, strict=False)
         ranges = [(source, max(0, start - base), min(source.total, end - base)) for base, source in parts]
         return sum(source.count(first, last) for source, first, last in ranges if first < last)
+
+    def mark(self, offset: int) -> str:
+        """See `Source`. That of the file with the byte in front of the offset: those in front of it do not grow."""
+        index = max(0, min(bisect_left(self._starts, offset), len(self._sources)) - 1)
+        return self._sources[index].mark(offset - self._starts[index]) if self._sources else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from harness.transcripts.turns import Turn
@@ -11,6 +12,8 @@ from harness.transcripts.turns import Turn
 __all__ = ["Counts", "Tokens", "count_turns"]
 
 _COLUMNS = {"tok_in": "input", "tok_cache_write": "cacheWrite", "tok_cache_read": "cacheRead", "tok_out": "output"}
+# What 64 bits hold.
+_MOST = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +31,14 @@ class Tokens:
     @classmethod
     def of(cls, shown: Iterable[tuple[Mapping[str, int], int, int]]) -> Tokens:
         """From each message's usage, the output of its first line, and of all its lines."""
-        total: dict[str, int] = {}
-        first = naive = 0
+        usages, first, naive = [], 0, 0
         for usage, of_first, of_all in shown:
-            for name, value in usage.items():
-                total[name] = total.get(name, 0) + value
+            usages.append(usage)
             first += of_first
             naive += of_all
-        return cls(total, first, naive, is_known=bool(total))
+        names = dict.fromkeys(chain.from_iterable(usages))
+        total = {name: min(sum([usage.get(name, 0) for usage in usages]), _MOST) for name in names}
+        return cls(total, min(first, _MOST), min(naive, _MOST), is_known=bool(total))
 
     @classmethod
     def total(cls, usage: Mapping[str, int]) -> Tokens:
@@ -79,9 +82,12 @@ class Counts:
 
     def saw_time(self, at: str) -> None:
         """Note when a record was written, in the form of `times.stamp`."""
+        if at > self.last:
+            self.last = at
+            if self.first:
+                return
         if not self.first or at < self.first:
             self.first = at
-        self.last = at if at > self.last else self.last  # noqa: FURB136 - a call of max costs more, once a line
 
 
 def count_turns(turns: Iterable[Turn], counts: Counts, tokens: Tokens) -> dict[str, Any]:

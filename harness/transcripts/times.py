@@ -8,15 +8,21 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import UTC, datetime, timedelta
-from zoneinfo import ZoneInfo
+from datetime import UTC, datetime, timedelta, tzinfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-__all__ = ["day_of", "stamp"]
+from harness.errors import ConfigError
+
+__all__ = ["ZONE", "day_of", "moment_of", "stamp", "zone_named"]
+
+ZONE = "HARNESS_ZONE"
+"""The environment variable with the time zone in which people are shown times; without it, UTC."""
 
 # 2001-09-09 to 2286-11-20 in seconds: the same digits in milliseconds begin in 1970 and end here.
 _FIRST, _LAST = 1_000_000_000, 10_000_000_000
 _MILLISECONDS = 1000
 _PLAIN_LENGTH = len("2026-01-01T00:00:00.000Z")
+_read = datetime.fromisoformat
 _FRACTION = re.compile(r"(\.\d{6})\d+")
 _NUMBER = re.compile(r"\d{10,13}(?:\.\d+)?", re.ASCII)
 
@@ -24,10 +30,10 @@ _NUMBER = re.compile(r"\d{10,13}(?:\.\d+)?", re.ASCII)
 def stamp(value: object) -> str | None:
     """The time a foreign value stands for, or None. Text without a zone is UTC."""
     if isinstance(value, str):
-        if len(value) == _PLAIN_LENGTH and value[-1] == "Z" and value[10] == "T" and value[19] == ".":
+        if len(value) == _PLAIN_LENGTH and value[10::9] == "T." and value[-1] == "Z":
             # Already in the form; only whether it names a day that exists is left to ask.
             try:
-                datetime.fromisoformat(value)
+                _read(value)
             except ValueError:
                 return None
             return value
@@ -40,6 +46,25 @@ def stamp(value: object) -> str | None:
 def day_of(at: str, zone: str = "UTC") -> str:
     """The day, `YYYY-MM-DD`, on which a stamped time falls in a zone; each time by the offset of its own day."""
     return f"{datetime.fromisoformat(at).astimezone(ZoneInfo(zone)):%Y-%m-%d}"
+
+
+def zone_named(name: str) -> tzinfo:
+    """The time zone of an IANA name. Raises `ConfigError` for a name nobody knows."""
+    if name.upper() == "UTC":
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ConfigError(f"time zone {name!r} is not known; use a name like Europe/Berlin, or UTC") from None
+
+
+def moment_of(at: object) -> datetime | None:
+    """The moment of a stamped time, None for what is no time. Text without a zone is UTC."""
+    try:
+        moment = datetime.fromisoformat(at if isinstance(at, str) else "")
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _from_text(value: str) -> str | None:

@@ -8,10 +8,14 @@ from typing import Literal, NamedTuple, TypeAlias
 from harness.messages import MessageDict
 from harness.transcripts.blocks import BlockDict
 
-__all__ = ["Aside", "Kind", "Turn"]
+__all__ = ["MAX_TURNS", "Aside", "Kind", "Turn"]
 
 Kind: TypeAlias = Literal["prompt", "queued", "answer", "results", "orphan", "context", "meta", "compaction"]
 Aside: TypeAlias = Literal["sidechain", "abandoned"]
+
+
+MAX_TURNS = 20_000
+"""Turns of a page, and of a session that is read with a cap; where there are more, it is said."""
 
 
 class Turn(NamedTuple):

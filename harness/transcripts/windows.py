@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
+from zlib import crc32
 
 from harness.errors import ConfigError
 from harness.transcripts.assembly import Span
 from harness.transcripts.cuts import cut_after, cut_before, unsettled_from
-from harness.transcripts.opening import open_session, state_of
+from harness.transcripts.opening import open_session
 from harness.transcripts.pages import Page
+from harness.transcripts.refusing import refusing
 from harness.transcripts.regions import Region, View
+from harness.transcripts.turns import MAX_TURNS
 
 __all__ = ["CAP", "CEILING", "FLOOR", "Where", "page"]
 
@@ -28,12 +32,16 @@ CEILING = 8 * 1024 * 1024
 """Bytes to which a window grows to hold whole turns; also how far behind a follower may be."""
 CAP = 20_000
 """Characters kept of a block."""
-_KEY = re.compile(r"[br](\d+)(?:-\d+)?")
+_KEY = re.compile(r"[br](\d{1,18})(?:-\d{1,18})?", re.ASCII)
+
+_PLACE = re.compile(r"[baf]\d{1,18}", re.ASCII)
+_SEEN = re.compile(r"\d{0,18}", re.ASCII)
 
 
 class _Cursor(NamedTuple):
     """A place between two lines. `seen` and `state`: how far a follower got, and of which state of the file.
 
+    mark      of the lines in front of it, see `Source.mark`
     followed  a person speaks behind it, or nobody does
     tip       in a tree: the entry at which the active path goes on in front of it
     """
@@ -44,17 +52,25 @@ class _Cursor(NamedTuple):
     tip: str | None = None
     seen: int = 0
     state: str = ""
+    mark: str = ""
 
     def text(self) -> str:
-        parts = [f"{self.kind}{self.offset}", "p" if self.followed else "", self.tip or "", str(self.seen), self.state]
+        parts = [
+            f"{self.kind}{self.offset}",
+            "p" if self.followed else "",
+            self.tip or "",
+            str(self.seen),
+            self.state,
+            self.mark,
+        ]
         return "~".join(parts).rstrip("~")
 
     @classmethod
     def of(cls, text: str) -> _Cursor:
-        parts = [*text.split("~"), "", "", "", ""]
-        if not re.fullmatch(r"[baf]\d{1,18}", parts[0]) or not re.fullmatch(r"\d{0,18}", parts[3]):
+        parts = [*text.split("~"), "", "", "", "", ""]
+        if not _PLACE.fullmatch(parts[0]) or not _SEEN.fullmatch(parts[3]):
             raise ConfigError(f"{text[:80]!r} is no cursor of a page; begin again without one")
-        return cls(parts[0][0], int(parts[0][1:]), parts[1] == "p", parts[2] or None, int(parts[3] or 0), parts[4])
+        return cls(parts[0][0], int(parts[0][1:]), parts[1] == "p", parts[2] or None, int(parts[3] or 0), *parts[4:6])
 
 
 def page(
@@ -76,9 +92,16 @@ def page(
     Blocks while it reads: in a loop use `in_worker(page, ...)`. Raises what `read` raises, and
     `ConfigError` for a cursor or key that is none.
     """
-    session = open_session(Path(source), session_id)
+    with refusing(Path(source)):
+        return _page(Path(source), session_id, where, cursor, window, min_turns, cap)
+
+
+def _page(
+    source: Path, session_id: str | None, where: Where, cursor: str | None, window: int, min_turns: int, cap: int | None
+) -> Page:
+    session = open_session(source, session_id)
     view = View(session, cap)
-    pager = _Pager(view, max(window, FLOOR), min_turns, _state(session.path))
+    pager = _Pager(view, max(window, FLOOR), min_turns, _state(session.state))
     if where == "tail":
         return pager.before(_Cursor("b", view.size, followed=True))
     if where == "head":
@@ -107,46 +130,53 @@ class _Pager:
         """The page that ends at a cursor."""
         end = min(cursor.offset, self._view.size)
         window, region, cut, split = self._window, self._view.region(end, end), end, False
+        ceiling = CEILING
         while end > 0:
             low = max(0, end - window)
             start = self._source.following(low, end)
-            grows = low > 0 and window < CEILING
+            grows = low > 0 and window < ceiling
             if start is None:
                 if grows:
-                    window = min(window * 2, CEILING)
+                    window = min(window * 2, ceiling)
                     continue
                 start = self._source.preceding(end)
             region = self._view.region(start, end, tip=cursor.tip)
+            if len(region.spans) > MAX_TURNS and window > FLOOR:
+                ceiling = window = max((end - start) // 2, FLOOR)
+                continue
             found = 0 if start == 0 else cut_before(region.spans)
             enough = found is not None and region.turns_from(found) >= self._min_turns
             if enough or not grows:
                 cut, split = (start, True) if found is None else (found, False)
                 break
-            window = min(window * 2, CEILING)
+            window = min(window * 2, ceiling)
         made = self._page(region, cut, end, followed=cursor.followed, tip=cursor.tip)
         made.split = split
         return made
 
     def after(self, start: int) -> Page:
         """The page that begins at an offset."""
-        size, window = self._view.size, self._window
+        size, window, ceiling = self._view.size, self._window, CEILING
         region, cut, split = self._view.region(size, size), size, False
         while start < size:
             high = min(size, start + window)
             end = size if high == size else self._source.preceding(high + 1)
-            grows = high < size and window < CEILING
+            grows = high < size and window < ceiling
             if end <= start:
                 if grows:
-                    window = min(window * 2, CEILING)
+                    window = min(window * 2, ceiling)
                     continue
                 end = self._source.following(high, size) or size
             region = self._view.region(start, end)
+            if len(region.spans) > MAX_TURNS and window > FLOOR:
+                ceiling = window = max((end - start) // 2, FLOOR)
+                continue
             found = size if end == size else cut_after(region.spans)
             enough = found is not None and region.turns_to(found) >= self._min_turns
             if enough or not grows:
                 cut, split = (end, True) if found is None else (found, False)
                 break
-            window = min(window * 2, CEILING)
+            window = min(window * 2, ceiling)
         followed = cut == size or any(span.offset == cut and span.kind == "prompt" for span in region.spans)
         made = self._page(region, min(start, size), cut, followed=followed, tip=None)
         made.split = split
@@ -155,7 +185,7 @@ class _Pager:
     def around(self, offset: int) -> Page:
         """A page with the turn at an offset somewhere in its middle."""
         size = self._view.size
-        line = min(self._source.preceding(offset + 1), max(0, size - 1))
+        line = min(self._source.preceding(min(offset, size) + 1), max(0, size - 1))
         half = _Pager(self._view, max(self._window // 2, FLOOR), 1, self._state)
         start = half.before(_Cursor("b", line)).start if line > 0 else 0
         window = line - start + max(self._window // 2, FLOOR)
@@ -172,13 +202,20 @@ class _Pager:
             made = self._page(self._view.region(size, size), size, size, followed=True, tip=None)
             made.after, made.before = text, None
             return made
-        if size < cursor.seen or size - cursor.seen > CEILING:
-            made = self.before(_Cursor("b", size, followed=True))
-            made.gap = True
-            return made
+        is_other = self._source.mark(cursor.offset) != cursor.mark
+        if is_other or size < cursor.seen or size - cursor.seen > CEILING:
+            return self._end_anew()
         whole = _Pager(self._view, max(self._window, size - cursor.offset), self._min_turns, self._state)
         made = whole.after(cursor.offset)
+        if _leaves_front(made):
+            return self._end_anew()
         made.resent = sum(turn.offset < cursor.seen for turn in made.turns)
+        return made
+
+    def _end_anew(self) -> Page:
+        """The end, for a follower who has what is not so any more, or too little."""
+        made = self.before(_Cursor("b", self._view.size, followed=True))
+        made.gap = True
         return made
 
     def _page(self, region: Region, start: int, end: int, *, followed: bool, tip: str | None) -> Page:
@@ -190,7 +227,9 @@ class _Pager:
         made.at_end = end >= size
         made.before = self._before(start, first, made.tip) if start > 0 else None
         if made.at_end:
-            made.after = _Cursor("f", unsettled_from(inside, size), seen=size, state=self._state).text()
+            settled = unsettled_from(inside, size)
+            mark = self._source.mark(settled)
+            made.after = _Cursor("f", settled, seen=size, state=self._state, mark=mark).text()
         else:
             made.after = _Cursor("a", end).text()
         return made
@@ -200,6 +239,12 @@ class _Pager:
         return _Cursor("b", start, followed=is_prompt, tip=tip).text()
 
 
+def _leaves_front(made: Page) -> bool:
+    """Whether, in a tree, the conversation goes on from before the lines in front of a page: those were left."""
+    first = next((piece for piece in made.pieces if piece.entry), None)
+    return made.tip is not None and first is not None and first.parent != made.tip
+
+
 def _place(key: str) -> int:
     found = _KEY.fullmatch(key)
     if found is None:
@@ -207,6 +252,6 @@ def _place(key: str) -> int:
     return int(found[1])
 
 
-def _state(path: Path) -> str:
-    """A short name for the state of a file and its log."""
-    return "-".join(f"{getattr(mark, 'mtime_ns', 0):x}" for mark in state_of(path))
+def _state(marks: Sequence[object]) -> str:
+    """A short name for the state of the files of a session."""
+    return f"{crc32(repr(marks).encode()):x}"

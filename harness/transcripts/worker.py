@@ -2,12 +2,17 @@
 
 Parsing is work of the processor: in a thread it would still take turns with the loop. One worker is
 kept between calls; a call that is cancelled takes its worker with it.
+
+Of a call the loop's own thread does nothing but wait: starting a process, sending, receiving and building
+what came back are done in a thread that exists for this. That thread lets go of the interpreter after every
+piece of an answer, so that the loop never waits for more than one piece, however large the answer is.
 """
 
 from __future__ import annotations
 
 import asyncio
 import atexit
+import functools
 import gc
 import logging
 import os
@@ -16,45 +21,116 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import IO, ParamSpec, TypeVar
+from typing import IO, Any, ParamSpec, TypeVar
 
 from harness.errors import HarnessError
-from harness.filesystem import pool
 
 __all__ = ["in_worker", "serve"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_THREADS = 6
+"""Workers at a time. Their threads are not those for file work, which a call may not wait for."""
 _KEPT = 2
+_PIECE = 32 * 1024
+_PAUSE = 0.0001
 _SIZE = struct.Struct("<Q")
 _ROOT = Path(__file__).resolve().parents[2]
 _log = logging.getLogger("harness.transcripts")
 
 
+@functools.cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_THREADS, thread_name_prefix="harness-workers")
+
+
+os.register_at_fork(after_in_child=_threads.cache_clear)  # threads do not survive a fork
+
+
 async def in_worker(fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """What a function of this library gives, run in a worker process; raises what it raises.
 
-    The function and what goes in and out have to be picklable. A cancelled call stops the worker at once.
+    The function and what goes in and out have to be picklable; it may be run a second time, where a worker was
+    killed from outside. A cancelled call stops the worker at once.
     """
-    worker = _idle.take()
-    work = asyncio.ensure_future(pool.run(worker.call, pickle.dumps((fn, args, kwargs))))
+    job = _Job(pickle.dumps((fn, args, kwargs)))
+    work = asyncio.get_running_loop().run_in_executor(_threads(), job.run)
     try:
-        raw = await asyncio.shield(work)
+        succeeded, found = await asyncio.shield(work)
     except BaseException:
-        worker.stop()
+        job.stop()
         await asyncio.wait([work])
         if not work.cancelled():
             work.exception()  # the worker's end is ours, not news
         raise
-    _idle.give(worker)
-    succeeded, found = pickle.loads(raw)  # noqa: S301 - our own process wrote it
     if not succeeded:
         raise found
     result: T = found
     return result
+
+
+class _Ended(HarnessError):
+    """A worker that was there no more before it had answered."""
+
+
+class _Job:
+    """One call: `run` in a thread, `stop` from any other."""
+
+    def __init__(self, request: bytes) -> None:
+        self._request = request
+        self._lock = threading.Lock()
+        self._worker: _Worker | None = None
+        self._is_stopped = False
+
+    def run(self) -> tuple[bool, Any]:
+        """Whether the function succeeded, and what it gave or raised.
+
+        A worker that was ended from outside, by a keeper of memory or by hand, is replaced once.
+        """
+        try:
+            return self._run()
+        except _Ended as error:
+            if self._is_stopped:
+                raise
+            _log.warning("%s; the call is made again", error)
+        return self._run()
+
+    def _run(self) -> tuple[bool, Any]:
+        self._check()
+        worker = _idle.take()
+        with self._lock:
+            self._worker = None if self._is_stopped else worker
+        if self._worker is None:
+            _idle.give(worker)
+            self._check()
+        try:
+            answer = worker.call(self._request)
+        except BaseException:
+            worker.stop()
+            raise
+        with self._lock:
+            self._worker = None
+        if self._is_stopped:  # it may have been killed just now
+            worker.stop()
+        else:
+            _idle.give(worker)
+        return answer
+
+    def _check(self) -> None:
+        if self._is_stopped:
+            raise HarnessError("a call was stopped before it began; call again")
+
+    def stop(self) -> None:
+        """Kill the worker of a call that runs; of one that has not begun, see to it that it never does."""
+        with self._lock:
+            self._is_stopped = True
+            if self._worker is not None:
+                self._worker.kill()
 
 
 class _Worker:
@@ -73,22 +149,28 @@ class _Worker:
         """Whether it lives, and was started by this process and not by one that forked."""
         return self._pid == os.getpid() and self._process.poll() is None
 
-    def call(self, request: bytes) -> bytes:
-        """Send a request and wait for the answer."""
+    def call(self, request: bytes) -> tuple[bool, Any]:
+        """Send a request and wait for the answer: whether it succeeded, and what it gave or raised."""
         stdin, stdout = self._process.stdin, self._process.stdout
         if stdin is None or stdout is None:
             raise HarnessError("a worker process has no pipes; this is a fault of the library")
         try:
             _write(stdin, request)
-            answer: bytes | None = _read(stdout)
+            answer: tuple[bool, Any] = pickle.Unpickler(_Pieces(stdout)).load()  # noqa: S301 - our own process wrote it
         except OSError as error:
-            raise HarnessError(f"a worker process broke off: {error}; try again") from error
-        if answer is None:
-            raise HarnessError(f"a worker process ended with code {self._process.wait()}; try again with less at once")
+            raise _Ended(f"a worker process broke off: {error}; try again") from error
+        except (EOFError, pickle.UnpicklingError):
+            code = self._process.wait()
+            raise _Ended(f"a worker process ended with code {code}; try again with less at once") from None
         return answer
 
+    def kill(self) -> None:
+        """End it, whatever it does, and do not wait for its end."""
+        if self._pid == os.getpid():
+            self._process.kill()
+
     def stop(self) -> None:
-        """End it, whatever it does."""
+        """End it, and wait until it has."""
         if self._pid != os.getpid():
             return
         self._process.kill()
@@ -99,6 +181,28 @@ class _Worker:
                     pipe.close()
                 except BrokenPipeError:
                     _log.debug("a stopped worker left a request unread")
+
+
+class _Pieces:
+    """An answer on its way through the pipe, as an unpickler asks for it: some 64 KB at a time.
+
+    While a piece is turned into objects no other thread can work. Letting go of the interpreter does not suffice
+    for the loop to get it, as this thread would mostly be the first to take it again: it has to sleep.
+    """
+
+    def __init__(self, pipe: IO[bytes]) -> None:
+        self._pipe = pipe
+        self._since = 0
+
+    def read(self, size: int) -> bytes:
+        if self._since > _PIECE:
+            time.sleep(_PAUSE)
+            self._since = 0
+        self._since += size
+        return self._pipe.read(size)
+
+    def readline(self) -> bytes:
+        return self._pipe.readline()
 
 
 class _Idle:
@@ -143,7 +247,8 @@ def serve() -> None:
     incoming, outgoing = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever prints must not get between the answers
     while (request := _read(incoming)) is not None:
-        _write(outgoing, _answer(request))
+        outgoing.write(_answer(request))
+        outgoing.flush()
         gc.collect()
 
 

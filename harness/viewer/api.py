@@ -10,11 +10,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from harness.errors import SessionNotFound
+from harness.errors import ConfigError, SessionNotFound, TranscriptRefused
 from harness.filesystem import pool
-from harness.transcripts import in_worker
 from harness.viewer import ledgers
-from harness.viewer.desk import Child, Desk, asked_for, json_answer, turns_of
+from harness.viewer.branches import branches, piece_of, turns_at
+from harness.viewer.desk import MAX_CURSOR, NO_PLACE, Child, Desk, asked_for, json_answer, turns_of
 from harness.viewer.searching import MAX_QUERY, search
 from harness.viewer.seen import seen_by
 from harness.viewer.shelf import Item
@@ -22,6 +22,8 @@ from harness.viewer.shelf import Item
 __all__ = ["api_routes"]
 
 
+_OUTLINED = 5_000
+"""Prompts that a page lists, the newest ones."""
 _CONTEXT = ("request", "purpose", "provider", "model", "options", "system", "tools", "messages", "exact")
 
 
@@ -30,18 +32,22 @@ class _Api:
         self._desk = desk
 
     async def sessions(self, request: Request) -> Response:
-        items = await (await self._desk.shelf(request)).items()
-        return json_answer({"sessions": [self._listed(item) for item in items]})
+        shelf = await self._desk.shelf(request)
+        listed = [self._listed(item) for item in await shelf.items()]
+        return json_answer({"sessions": listed, **({"note": shelf.note} if shelf.note else {})})
 
     async def session(self, request: Request) -> Response:
         opened = await self._desk.opened(request)
         found = await self._desk.overview(opened.item)
         children = await self._desk.children(opened, found["head"])
         shown = [{name: value for name, value in child._asdict().items() if value} for child in children]
-        document = {"key": opened.item.key, "title": opened.item.title, **found, "children": shown}
-        if request.query_params.get("html"):
-            document["html"] = await self._summary(request, opened.item, found, children)
-        return json_answer(document)
+        if not request.query_params.get("html"):
+            return json_answer({"key": opened.item.key, "title": opened.item.title, **found, "children": shown})
+        # The page's script needs no more than where the turns are: of a long session the rest is many megabytes.
+        prompts = [{"key": prompt["key"]} for prompt in found["outline"]["prompts"]]
+        outline = {"keys": found["outline"]["keys"], "prompts": prompts}
+        html = await self._summary(request, opened.item, found, children)
+        return json_answer({"outline": outline, "children": shown, "html": html})
 
     async def turns(self, request: Request) -> Response:
         opened = await self._desk.opened(request)
@@ -61,7 +67,15 @@ class _Api:
         if not query or len(query) > MAX_QUERY:
             raise HTTPException(400)
         cursor = request.query_params.get("cursor") or None
-        return json_answer(await in_worker(search, opened.item.source, opened.item.session_id, query, cursor))
+        if len(cursor or "") > MAX_CURSOR:
+            raise HTTPException(400, NO_PLACE)
+        try:
+            found = await self._desk.whole(search, opened.item.source, opened.item.session_id, query, cursor)
+        except TranscriptRefused:
+            raise
+        except ConfigError as error:
+            raise HTTPException(400, NO_PLACE) from error
+        return json_answer(found)
 
     async def ledger(self, request: Request) -> Response:
         ledger = await self._ledger(request)
@@ -71,8 +85,16 @@ class _Api:
                 "findings": [finding.to_dict() for finding in ledger.findings],
                 "usage": ledgers.usage(ledger).to_dict(rows=True),
                 "events": ledgers.events(ledger),
-                "branches": ledgers.branches(ledger),
+                "branches": [piece.to_dict() for piece in branches(ledger)],
             }
+        )
+
+    async def branch(self, request: Request) -> Response:
+        item = (await self._desk.opened(request)).item
+        piece = piece_of(await self._ledger(request), request.path_params["branch"])
+        lines = frozenset(entry.offset for entry in piece.entries)
+        return json_answer(
+            {**piece.to_dict(), "turns": await self._desk.whole(turns_at, item.source, item.session_id, lines)}
         )
 
     async def request(self, request: Request) -> Response:
@@ -84,6 +106,7 @@ class _Api:
                 "policy": seen.policy,
                 **{name: getattr(seen.context, name) for name in _CONTEXT},
                 "log": [{"key": line.row.key, "sent": line.sent} for line in seen.log],
+                **({"selection": [choice.to_dict() for choice in seen.choices]} if seen.choices else {}),
             }
         )
 
@@ -101,7 +124,8 @@ class _Api:
             head=found["head"],
             stats=found["stats"],
             warnings=found["warnings"],
-            prompts=found["outline"]["prompts"],
+            prompts=found["outline"]["prompts"][-_OUTLINED:],
+            earlier=max(0, len(found["outline"]["prompts"]) - _OUTLINED),
             files=found["head"].get("files", ()),
             cost=found.get("cost"),
             children=children,
@@ -124,4 +148,5 @@ def api_routes(desk: Desk) -> list[Route]:
         Route("/api/sessions/{key}/search", api.search),
         Route("/api/sessions/{key}/ledger", api.ledger),
         Route("/api/sessions/{key}/requests/{request}", api.request),
+        Route("/api/sessions/{key}/branches/{branch}", api.branch),
     ]

@@ -16,12 +16,13 @@ from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
 from harness.errors import FileMissing, HarnessError, PathRefused, SessionNotFound, TranscriptRefused
+from harness.transcripts.times import zone_named
 from harness.viewer.api import api_routes
 from harness.viewer.desk import Access, Desk, json_answer
 from harness.viewer.files import file_routes
+from harness.viewer.leaving import StopsWhenLeft
 from harness.viewer.pages import page_routes
-from harness.viewer.safety import HostCheck, SafeHeaders, TokenCheck, route_of
-from harness.viewer.shown import zone_named
+from harness.viewer.safety import HostCheck, SafeHeaders, TokenCheck, add_safe_headers, route_of
 from harness.viewer.templates import Templates
 
 __all__ = ["viewer_app"]
@@ -67,12 +68,13 @@ def viewer_app(
     middleware = [Middleware(SafeHeaders), Middleware(HostCheck, hosts=hosts)]
     if token is not None:
         middleware.append(Middleware(TokenCheck, token=token, unlock=partial(_unlock, desk)))
+    middleware.append(Middleware(StopsWhenLeft))
     static = Mount("/static", StaticFiles(packages=[("harness.viewer", "static")]))
     failed, status = partial(_failed, desk), partial(_status, desk)
     return Starlette(
         routes=[*page_routes(desk), *api_routes(desk), *file_routes(desk), static],
         middleware=middleware,
-        exception_handlers={HarnessError: failed, HTTPException: status},
+        exception_handlers={HarnessError: failed, HTTPException: status, Exception: partial(_broke, desk)},
     )
 
 
@@ -101,6 +103,14 @@ async def _status(desk: Desk, request: Request, error: Exception) -> Response:
     answer = await _said(desk, request, status, _STATUS.get(status, phrase) if detail == phrase else detail)
     if isinstance(error, HTTPException) and error.headers:
         answer.headers.update(error.headers)
+    return answer
+
+
+async def _broke(desk: Desk, request: Request, error: Exception) -> Response:
+    """A fault of ours. The framework answers it in front of everything that adds headers, and logs it after."""
+    _log.error("%s failed: %s", route_of(request.scope), type(error).__name__)
+    answer = await _said(desk, request, 500, "The viewer failed at this; the server's log says why.")
+    add_safe_headers(answer.headers)
     return answer
 
 

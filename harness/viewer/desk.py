@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, Literal, NamedTuple, ParamSpec, TypeAlias, TypeVar, cast
 
 from markupsafe import Markup
 from starlette.exceptions import HTTPException
@@ -13,15 +14,28 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from harness.errors import ConfigError, TranscriptRefused
-from harness.filesystem import pool
 from harness.text import dumps
 from harness.transcripts import Page, in_worker, page, stitched
+from harness.transcripts.refusing import path_text
 from harness.viewer.overview import overview
+from harness.viewer.rendering import rendered
 from harness.viewer.rows import Row, row_of
 from harness.viewer.shelf import Item, Shelf
 from harness.viewer.templates import Templates
 
-__all__ = ["Access", "Child", "Desk", "Opened", "Where", "asked_for", "base_of", "json_answer", "turns_of"]
+__all__ = [
+    "MAX_CURSOR",
+    "NO_PLACE",
+    "Access",
+    "Child",
+    "Desk",
+    "Opened",
+    "Where",
+    "asked_for",
+    "base_of",
+    "json_answer",
+    "turns_of",
+]
 
 Access: TypeAlias = Callable[[Request], Awaitable[Shelf | None]]
 """Whose sessions this request may see; None where it may see none."""
@@ -29,7 +43,15 @@ Access: TypeAlias = Callable[[Request], Awaitable[Shelf | None]]
 Where: TypeAlias = Literal["tail", "head", "before", "after", "around"]
 _WHERE = frozenset({"tail", "head", "before", "after", "around"})
 _WINDOW = 128 * 1024
-_MOST_CURSOR = 500
+NO_PLACE = "That place in the session is none; begin again at its end."
+"""What is said of a cursor or key that leads nowhere."""
+MAX_CURSOR = 500
+"""Characters of a cursor."""
+_WHOLE = 3
+"""Sessions that are gone through as a whole at a time: workers are left for pages."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Child(NamedTuple):
@@ -55,6 +77,8 @@ class Desk:
         self.names_places = names_places
         self._access = access
         self._templates = templates
+        self.zone = templates.zone
+        self._turnstile = asyncio.Semaphore(_WHOLE)
 
     async def shelf(self, request: Request) -> Shelf:
         """The visitor's sessions. Raises a 403 for who may see none."""
@@ -77,34 +101,42 @@ class Desk:
         except TranscriptRefused:
             raise
         except ConfigError as error:
-            raise HTTPException(400, "That place in the session is none; begin again at its end.") from error
+            raise HTTPException(400, NO_PLACE) from error
 
     async def overview(self, item: Item) -> dict[str, Any]:
         """The whole session in figures, read in a worker process."""
-        return await in_worker(overview, item.source, item.session_id)
+        return await self.whole(overview, item.source, item.session_id)
+
+    async def whole(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """What goes through a whole session, in a worker process, few at a time."""
+        async with self._turnstile:
+            return await in_worker(fn, *args, **kwargs)
 
     async def html(self, request: Request, name: str, status: int = 200, **values: Any) -> Response:
         """A page, filled in off the loop."""
-        text = await pool.run(self._templates.render, name, base=base_of(request), **values)
+        text = await rendered(self._templates.render, name, base=base_of(request), **values)
         return HTMLResponse(text, status)
 
     async def pieces(self, request: Request, opened: Opened, turns: Sequence[Mapping[str, Any]]) -> list[Markup]:
         """Each turn as markup of its own."""
         shared = {"base": base_of(request), "key": opened.item.key}
-        return await pool.run(self._render_all, [row_of(turn) for turn in turns], shared)
+        return await rendered(self._render_all, [row_of(turn) for turn in turns], shared)
 
     async def piece(self, request: Request, name: str, **values: Any) -> Markup:
         """A part of a page, for a script to put in its place."""
-        return await pool.run(self._templates.render, name, base=base_of(request), **values)
+        return await rendered(self._templates.render, name, base=base_of(request), **values)
 
     async def children(self, opened: Opened, head: Mapping[str, Any]) -> list[Child]:
         """The sub-agents that a session started and that are on the same shelf."""
         items = [item for item in await opened.shelf.items() if item.key != opened.item.key]
-        started = [(agent, _session_of(agent, items, opened.item.source.parent)) for agent in head.get("subagents", ())]
+        named = [(agent, _session_of(agent, items, opened.item.source.parent)) for agent in head.get("subagents", ())]
+        started = [(agent, item) for agent, item in named if item is not None]
+        known = {item.key for _, item in started}
+        # Some harnesses name the parent in the child only.
+        mine = [item for item in items if item.is_child_of(opened.item) and item.key not in known]
         return [
-            Child(item.key, str(agent.get("title") or item.title), agent.get("call"))
-            for agent, item in started
-            if item is not None
+            *(Child(item.key, str(agent.get("title") or item.title), agent.get("call")) for agent, item in started),
+            *(Child(item.key, item.title, None) for item in mine),
         ]
 
     def _render_all(self, rows: Sequence[Row], shared: Mapping[str, Any]) -> list[Markup]:
@@ -115,7 +147,7 @@ def _session_of(agent: Mapping[str, Any], items: Sequence[Item], folder: Path) -
     """A sub-agent's session: by its id, or as the only one of the file it is said to be in."""
     named = [item for item in items if item.session_id == agent.get("sessionId")]
     beside = [item for item in named if item.source.parent == folder]  # other agents may have one of that id
-    found = beside or named or [item for item in items if str(item.source) == agent.get("source")]
+    found = beside or named or [item for item in items if path_text(item.source) == agent.get("source")]
     return found[0] if len(found) == 1 else None
 
 
@@ -132,7 +164,7 @@ def asked_for(request: Request) -> tuple[Where, str | None]:
     for short, means in (("before", "before"), ("after", "after"), ("at", "around")):
         if query.get(short):
             where, cursor = means, query[short]
-    if where not in _WHERE or len(cursor or "") > _MOST_CURSOR:
+    if where not in _WHERE or len(cursor or "") > MAX_CURSOR:
         raise HTTPException(400)
     return cast(Where, where), cursor
 

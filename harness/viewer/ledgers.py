@@ -1,4 +1,4 @@
-"""What only a ledger of this library can tell: its branches, its requests, and whether it is whole.
+"""What only a ledger of this library can tell: its requests, its decisions, and whether it is whole.
 
 Blocking; call it through the pool. Reading is lenient, as for display: damage is named beside what
 could be read.
@@ -6,7 +6,7 @@ could be read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -20,9 +20,10 @@ from harness.sessions.prices import find_price
 from harness.sessions.reading import active_path, scan
 from harness.sessions.usage import UsageReport, report_of, requests_in
 from harness.sessions.verify import Finding, VerifyReport, verify_session
-from harness.viewer.shown import first_words
 
-__all__ = ["Ledger", "branches", "context_window", "events", "open_ledger", "usage"]
+__all__ = ["Ledger", "context_window", "events", "open_ledger", "usage"]
+
+_ENVELOPE = frozenset({"type", "id", "parentId", "seq", "prevHash", "timestamp", "turnId", "requestId", "prevBoundary"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,11 @@ class Ledger:
     def ok(self) -> bool:
         """Whether nothing is wrong that was not healed."""
         return not any(finding.error for finding in self.findings)
+
+    @property
+    def noted(self) -> tuple[int, ...]:
+        """The lines that tell of an earlier loss."""
+        return tuple(dict.fromkeys(finding.line for finding in self.findings if finding.noted))
 
 
 def open_ledger(path: Path) -> Ledger:
@@ -87,57 +93,10 @@ def _told(entry: Entry) -> dict[str, Any]:
     if entry.kind == "event":
         details = data.get("data")
         return {"kind": data.get("kind"), "details": details if isinstance(details, dict) else {}}
-    names = ("boundary", "keepsOpenTurn", "firstTurn", "lastTurn", "model", "tokensBefore", "summary")
-    return {"kind": "compaction", "details": {name: data[name] for name in names if name in data}}
-
-
-def branches(ledger: Ledger) -> list[dict[str, Any]]:
-    """The tree as pieces without a fork, parents first: `parent` is the piece it leaves, `active` leads to the end."""
-    children: dict[str | None, list[Entry]] = {}
-    known = {entry.id for entry in ledger.entries}
-    for entry in ledger.entries:
-        parent = entry.data.get("parentId")
-        children.setdefault(parent if parent in known else None, []).append(entry)
-    active = {entry.id for entry in ledger.path}
-    labels = {entry.data.get("target"): entry.data.get("name") for entry in ledger.entries if entry.kind == "label"}
-    return list(_pieces(children, active, labels))
-
-
-def _pieces(
-    children: Mapping[str | None, Sequence[Entry]], active: set[str], labels: Mapping[Any, Any]
-) -> Iterator[dict[str, Any]]:
-    waiting: list[tuple[Entry, str | None, int]] = [(entry, None, 0) for entry in reversed(children.get(None, ()))]
-    while waiting:
-        entry, parent, depth = waiting.pop()
-        piece = [entry]
-        while len(following := children.get(piece[-1].id, ())) == 1:
-            piece.append(following[0])
-        yield _piece(piece, parent, depth, entry.id in active, labels)
-        waiting += [(each, piece[0].id, depth + 1) for each in reversed(following)]
-
-
-def _piece(
-    piece: Sequence[Entry], parent: str | None, depth: int, active: bool, labels: Mapping[Any, Any]
-) -> dict[str, Any]:
-    messages = [entry.data["message"] for entry in piece if entry.kind == "message"]
-    asked: Mapping[str, Any] = next((message for message in messages if message.get("role") == "user"), {})
-    fields = {
-        "id": piece[0].id,
-        "parent": parent,
-        "depth": depth,
-        "at": piece[0].data.get("timestamp"),
-        "active": active,
-        "messages": len(messages),
-        "words": first_words(_text(asked)),
-        "label": next((labels[entry.id] for entry in piece if entry.id in labels), None),
-    }
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def _text(message: Mapping[str, Any]) -> str:
-    content = message.get("content")
-    blocks = content if isinstance(content, list) else []
-    return " ".join(str(block.get("text", "")) for block in blocks if isinstance(block, dict))
+    details = {name: value for name, value in data.items() if name not in _ENVELOPE}
+    if isinstance(cards := details.get("cards"), list):
+        details["cards"] = len(cards)  # each is shown where a request shows it
+    return {"kind": "compaction", "details": details}
 
 
 def context_window(ledger: Ledger) -> int | None:

@@ -11,7 +11,7 @@ from starlette.requests import Request
 
 from harness.viewer.app import viewer_app
 from harness.viewer.safety import LOOPBACK
-from harness.viewer.shelf import Shelf, found_in, found_usual
+from harness.viewer.shelf import Shelf, listed_in, listed_usual
 
 __all__ = ["local_viewer"]
 
@@ -21,7 +21,7 @@ def local_viewer(roots: Sequence[Path], *, token: str | None, zone: str = "UTC")
 
     Answers only under the names of the loopback address.
     """
-    shelf = Shelf(partial(found_in, tuple(roots)) if roots else found_usual)
+    shelf = Shelf(partial(listed_in, tuple(roots)) if roots else listed_usual)
 
     async def everything(_request: Request) -> Shelf:
         return shelf

@@ -6,6 +6,7 @@ pictures, and what comes out is cleaned against a short list of tags. The page's
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -19,14 +20,26 @@ from pygments import highlight
 from pygments.formatters.html import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 from pygments.token import STANDARD_TYPES
-from pygments.util import ClassNotFound
 
 from harness.viewer.shown import visible
+from harness.viewer.tables import limited_tables
 
 __all__ = ["code", "markdown"]
 
-MAX_HIGHLIGHTED = 8_000
+MAX_HIGHLIGHTED = 3_000
 """Characters of one piece of code that are coloured; longer pieces stay plain."""
+
+# Strangers choose the language and the code, and many lexers take minutes over a few thousand characters made for
+# it: these are those that were measured and do not.
+_LANGUAGES = {
+    *("bash", "sh", "shell", "zsh", "console", "c", "c++", "cpp", "css"),
+    *("diff", "docker", "dockerfile", "go", "golang", "html", "ini", "java", "javascript"),
+    *("js", "jsx", "json", "kotlin", "lua", "markdown", "md", "perl", "php"),
+    *("pycon", "python", "py", "python3", "r", "rb", "ruby", "rs", "rust"),
+    *("sql", "swift", "toml", "ts", "typescript", "xml", "yaml", "yml"),
+}
+_RUN = re.compile(r"(.)\1{199}", re.DOTALL)
+"""The same sign so often in a row is no code, and dear to lexers."""
 
 _TAGS = {
     *("p", "br", "hr", "em", "strong", "s", "blockquote", "pre", "code", "span", "ul", "ol", "li"),
@@ -54,8 +67,8 @@ def _clean(html: str) -> Markup:
 
 
 def _highlighted(text: str, language: str, _attributes: str) -> str:
-    lexer = _lexer(language.strip().lower()[:40]) if len(text) <= MAX_HIGHLIGHTED else None
-    if lexer is None:
+    lexer = _lexer(language.strip().lower()) if len(text) <= MAX_HIGHLIGHTED else None
+    if lexer is None or _RUN.search(text):
         return str(escape(text))
     return str(highlight(text, lexer, HtmlFormatter(nowrap=True)))
 
@@ -65,6 +78,7 @@ def _parser() -> MarkdownIt:
     # Character references stay as they were typed: the reader wants to see what stood there.
     options = {"html": False, "linkify": False, "breaks": True, "highlight": _highlighted}
     parser = _Parser("commonmark", options).enable(["table", "strikethrough"]).disable("entity")
+    parser.block.ruler.at("table", limited_tables, {"alt": ["paragraph", "reference"]})
     parser.add_render_rule("link_open", _link_open)
     parser.add_render_rule("link_close", _link_close)
     parser.add_render_rule("image", _image)
@@ -77,14 +91,13 @@ class _Parser(MarkdownIt):
         return isinstance(url, str)
 
 
-@cache
 def _lexer(language: str) -> Any:
-    if not language:
-        return None
-    try:
-        return get_lexer_by_name(language, stripnl=False, ensurenl=False)
-    except ClassNotFound:
-        return None
+    return _known_lexer(language) if language in _LANGUAGES else None
+
+
+@cache
+def _known_lexer(language: str) -> Any:
+    return get_lexer_by_name(language, stripnl=False, ensurenl=False)
 
 
 def _link_open(_renderer: RendererHTML, _tokens: Sequence[Token], _index: int, _options: Any, _env: Any) -> str:

@@ -1,6 +1,6 @@
 """A whole session in figures: what its header says, where its turns are, what happened when.
 
-Runs in a worker process: it reads everything once and gives back only what the pages need.
+Runs in a worker process: it goes through everything and gives back only what the pages need.
 """
 
 from __future__ import annotations
@@ -10,39 +10,56 @@ from pathlib import Path
 from typing import Any
 
 from harness.sessions.prices import find_price
-from harness.transcripts import read, stitched
+from harness.transcripts import Page, page, stitched, summary
 from harness.viewer.shown import first_words
 
 __all__ = ["overview"]
 
 _MOST_WARNINGS = 200
+_WINDOW = 1024 * 1024
+_CAP = 500
+"""Characters of a block that are enough to name a prompt."""
 
 
 def overview(source: Path, session_id: str) -> dict[str, Any]:
     """Head, census, warnings, outline and the points in time of one session.
 
-    Raises what `read` raises.
+    Goes through it page by page: of the turns no more than one page is held at a time. Raises what `page` raises.
     """
-    transcript = read(source, session_id)
-    turns = stitched(transcript.turns)
-    cost = _cost(turns)
+    whole = summary(source, session_id)
+    parts = [_part(found) for found in _pages(source, session_id)][::-1]
+    spent = [each for part in parts for each in part["requests"]]
+    cost = _cost(spent)
     return {
-        "format": transcript.format,
-        "sessionId": transcript.session_id,
-        "size": transcript.size,
-        "head": transcript.head.to_dict(),
-        "stats": dict(transcript.stats()),
-        "warnings": [
-            {"kind": found.kind, "line": found.line, "text": found.text}
-            for found in transcript.warnings[:_MOST_WARNINGS]
-        ],
+        **whole.to_dict(),
+        "warnings": whole.to_dict()["warnings"][:_MOST_WARNINGS],
         "outline": {
-            "keys": [turn["key"] for turn in turns],
-            "prompts": [_prompt(turn) for turn in turns if turn["kind"] in ("prompt", "queued")],
+            "keys": [key for part in parts for key in part["keys"]],
+            "prompts": [prompt for part in parts for prompt in part["prompts"]],
         },
-        "requests": [_request(turn) for turn in turns if turn.get("usage")],
-        "moments": list(_moments(turns, transcript.turns)),
+        "requests": spent,
+        "moments": [moment for part in parts for moment in part["moments"]],
         **({} if cost is None else {"cost": cost}),
+    }
+
+
+def _pages(source: Path, session_id: str) -> Iterator[Page]:
+    """All pages, from the end: which branch a turn is on is known from what comes after it."""
+    found = page(source, session_id, window=_WINDOW, cap=_CAP)
+    yield found
+    while found.before is not None:
+        found = page(source, session_id, where="before", cursor=found.before, window=_WINDOW, cap=_CAP)
+        yield found
+
+
+def _part(found: Page) -> dict[str, list[Any]]:
+    """What an overview needs of a page's turns."""
+    turns = stitched(found.turns)
+    return {
+        "keys": [turn["key"] for turn in turns],
+        "prompts": [_prompt(turn) for turn in turns if turn["kind"] in ("prompt", "queued")],
+        "requests": [_request(turn) for turn in turns if turn.get("usage")],
+        "moments": list(_moments(turns, found.turns)),
     }
 
 

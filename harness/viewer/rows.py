@@ -98,7 +98,7 @@ def row_of(turn: Turn) -> Row:
     kind = str(turn.get("kind", ""))
     parts = tuple(_runs(_parts(turn.get("content"), spoken=kind in _SPOKEN)))
     name = _NAMES.get(kind, str(turn.get("role", "?")))
-    tag = turn.get("tag")
+    tag = _event(turn.get("content")) or turn.get("tag")
     return Row(
         key=str(turn.get("key", "")),
         kind=kind,
@@ -113,6 +113,13 @@ def row_of(turn: Turn) -> Row:
         preview=next((part.preview for part in parts if part.preview), ""),
         message_id=str(turn.get("id") or ""),
     )
+
+
+def _event(content: object) -> str:
+    """What happened, for a turn that is an event and nothing else."""
+    first = _list(content)[:1]
+    is_event = len(_list(content)) == 1 and isinstance(first[0], dict) and first[0].get("type") == "event"
+    return str(first[0].get("kind")) if is_event and isinstance(first[0], dict) else ""
 
 
 def _parts(content: object, *, spoken: bool) -> Iterator[Part]:
@@ -133,6 +140,12 @@ def _part(block: Mapping[str, Any], *, spoken: bool) -> Part:
         return _media(block)
     if kind == "unreadable_image":
         return Part("other", "A picture whose data cannot be read.")
+    if kind == "error":
+        return Part("other", str(block.get("text") or ""), preview="An error, as the harness noted it:")
+    if kind == "patch":
+        return Part("other", "\n".join(str(name) for name in _list(block.get("files"))), preview="Files changed:")
+    if kind == "event":
+        return Part("plain", _json(block.get("data")), preview=first_words(_line(block.get("data"))))
     return Part("other", _json(block), preview=f"Unknown kind of block: {kind}")
 
 
@@ -213,6 +226,10 @@ def _json(value: object) -> str:
     if isinstance(value, str):
         return value
     return orjson.dumps(value, default=str, option=orjson.OPT_INDENT_2).decode() if value is not None else ""
+
+
+def _line(value: object) -> str:
+    return value if isinstance(value, str) else orjson.dumps(value, default=str).decode() if value else ""
 
 
 def _list(value: object) -> Sequence[object]:

@@ -11,15 +11,24 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Awaitable, Callable
-from http.cookies import CookieError, SimpleCookie
+from collections.abc import Awaitable, Callable, Iterator
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["LOOPBACK", "MEDIA_POLICY", "PAGE_POLICY", "HostCheck", "SafeHeaders", "TokenCheck", "new_token", "route_of"]
+__all__ = [
+    "LOOPBACK",
+    "MEDIA_POLICY",
+    "PAGE_POLICY",
+    "HostCheck",
+    "SafeHeaders",
+    "TokenCheck",
+    "add_safe_headers",
+    "new_token",
+    "route_of",
+]
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
 PAGE_POLICY = (
@@ -53,6 +62,12 @@ def route_of(scope: Scope) -> str:
     return path.removeprefix(root)
 
 
+def add_safe_headers(headers: MutableHeaders) -> None:
+    """Add what keeps an answer where it belongs; what is set already stays."""
+    for name, value in _HEADERS.items():
+        headers.setdefault(name, value)
+
+
 class SafeHeaders:
     """Gives every answer the headers that keep it where it belongs; those already set stay."""
 
@@ -64,9 +79,7 @@ class SafeHeaders:
 
         async def send_safely(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in _HEADERS.items():
-                    headers.setdefault(name, value)
+                add_safe_headers(MutableHeaders(scope=message))
             await send(message)
 
         await self._app(scope, receive, send_safely)
@@ -92,13 +105,15 @@ class HostCheck:
         await (refusal or self._app)(scope, receive, send)
 
     def _refusal(self, method: str, headers: Headers) -> Response | None:
+        if len(headers.getlist("host")) > 1:
+            return PlainTextResponse("A request names one host.\n", 400)
         host = headers.get("host", "")
         if self._hosts is not None and not self._is_ours(host):
             return PlainTextResponse("This server does not answer under that name.\n", 421)
         if method in ("GET", "HEAD"):
             return None
         # Browsers name the origin with every such request; who leaves it out is no page of ours.
-        if headers.get("origin", "").partition("://")[2] != host:
+        if headers.get("origin", "").lower() not in (f"http://{host.lower()}", f"https://{host.lower()}"):
             return PlainTextResponse("Only pages of this server may send that.\n", 403)
         return None
 
@@ -137,11 +152,14 @@ class TokenCheck:
         scheme, _, bearer = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer" and self._fits(bearer.strip()):
             return True
-        try:
-            morsel = SimpleCookie(headers.get("cookie", "")).get(self.cookie)
-        except CookieError:
-            return False
-        return morsel is not None and self._fits(morsel.value)
+        return any(self._fits(value) for line in headers.getlist("cookie") for value in self._cookies(line))
+
+    def _cookies(self, line: str) -> Iterator[str]:
+        """The values of our own cookie. Other programs on this machine send theirs along, in whatever form."""
+        for part in line.split(";"):
+            name, _, value = part.partition("=")
+            if name.strip() == self.cookie:
+                yield value.strip().strip('"')
 
     def _fits(self, given: str) -> bool:
         return hmac.compare_digest(given.encode(), self._token.encode())

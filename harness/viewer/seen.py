@@ -13,6 +13,7 @@ from harness.sessions.entries import Entry
 from harness.sessions.reading import active_path
 from harness.viewer.ledgers import Ledger
 from harness.viewer.rows import Row, row_of
+from harness.viewer.selection import Choice, Form, choices_of
 
 __all__ = ["Logged", "Seen", "seen_by"]
 
@@ -25,21 +26,32 @@ _NAMES = {
     "tool": "Results",
 }
 
+_NAMED: Mapping[Form, str] = {
+    "cards": "Turns, a line each",
+    "packet": "Summary of earlier turns",
+    "gap": "Turns that are not shown",
+}
+_NONE: Mapping[str, str] = {}
+
 
 class Logged(NamedTuple):
-    """A line of the conversation, and whether the request showed it, by itself or as a part of a message."""
+    """A line of the conversation, and whether the request showed it, by itself or as a part of a message.
+
+    how   for the line that opens a turn: in which other form a selection showed the turn; empty for none
+    """
 
     row: Row
     sent: bool
+    how: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A request. `chosen` says that its policy showed a selection, not all of the conversation since the boundary."""
+    """A request. `choices` are its selection, where it did not show all of the conversation since the boundary."""
 
     at: str
     policy: str
-    chosen: bool
+    choices: Sequence[Choice]
     context: ContextAt
     sent: Sequence[Row]
     log: Sequence[Logged]
@@ -54,23 +66,29 @@ def seen_by(ledger: Ledger, request_id: str) -> Seen:
     before = [each for each in ledger.entries if each.seq < begin.seq]
     path = active_path(before, damaged=True) or []
     lines = {str(_message(each).get("id")): each for each in path if each.kind == "message"}
+    choices = choices_of(begin.data.get("select"), path)
+    named = {choice.message: _NAMED[choice.form] for choice in reversed(choices) if choice.form in _NAMED}
     return Seen(
         at=str(begin.data.get("timestamp", "")),
         policy=str(begin.data.get("policy", "")),
-        chosen="select" in begin.data,
+        choices=choices,
         context=context,
-        sent=[_row(message, lines.get(str(message.get("id")))) for message in context.messages],
-        log=_log(path, {str(message.get("id")): message for message in context.messages}),
+        sent=[_row(message, lines.get(str(message.get("id"))), named) for message in context.messages],
+        log=_log(path, {str(message.get("id")): message for message in context.messages}, choices),
     )
 
 
-def _log(path: Sequence[Entry], sent: Mapping[str, MessageDict]) -> list[Logged]:
+def _log(path: Sequence[Entry], sent: Mapping[str, MessageDict], choices: Sequence[Choice]) -> list[Logged]:
+    shown = {
+        turn.key: choice.how for choice in choices if choice.form not in ("whole", "line") for turn in choice.turns
+    }
     prompts = {each.id: str(_message(each).get("id")) for each in path if each.kind == "message"}
     made = []
     for entry in path:
         if entry.kind == "message":
             prompt = sent.get(prompts.get(str(entry.data.get("turnId")), ""))
-            made.append(Logged(_row(_message(entry), entry), _is_sent(_message(entry), sent, prompt)))
+            how = shown.get(f"b{entry.offset}", "") if entry.data.get("turnId") == entry.id else ""
+            made.append(Logged(_row(_message(entry), entry), _is_sent(_message(entry), sent, prompt), how))
         elif entry.kind == "compaction":
             made.append(Logged(_row(_summary(entry), entry), entry.id in sent))
     return made
@@ -93,11 +111,12 @@ def _summary(entry: Entry) -> MessageDict:
     return {"id": entry.id, "role": "summary", "content": [text]}
 
 
-def _row(message: Mapping[str, Any], entry: Entry | None) -> Row:
+def _row(message: Mapping[str, Any], entry: Entry | None, names: Mapping[str, str] = _NONE) -> Row:
     """A row; it leads to its line where it has one of its own."""
     kind = _KINDS.get(str(message.get("role")), "compaction")
     key = f"b{entry.offset}" if entry and entry.kind == "message" else ""
     at = entry.data.get("timestamp") if entry else None
     row = row_of({**message, "kind": kind, "key": key, "at": at})
-    named = _NAMES.get(str(entry.data.get("via"))) if entry else "Summary of what lies before"
+    other = names.get(str(message.get("id")), "Summary of what lies before")
+    named = _NAMES.get(str(entry.data.get("via"))) if entry else other
     return replace(row, name=named) if named else row

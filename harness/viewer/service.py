@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -13,9 +14,10 @@ from starlette.requests import Request
 from harness.agent import HarnessAgent
 from harness.agent.binding import bind
 from harness.context import RuntimeContext
+from harness.transcripts.listing import Listing
 from harness.viewer.app import viewer_app
 from harness.viewer.desk import Access
-from harness.viewer.shelf import Shelf, found_in
+from harness.viewer.shelf import Shelf, listed_in
 
 __all__ = ["Authorise", "agent_viewer"]
 
@@ -43,10 +45,17 @@ def _tenants(agent: HarnessAgent, authorise: Authorise) -> Access:
         ctx = await authorise(request)
         if ctx is None:
             return None
-        folder = bind(agent.config, ctx.with_changes(session_id="any", session_key=None)).sessions_folder
+        binding = bind(agent.config, ctx.with_changes(session_id="any", session_key=None))
+        folder = binding.sessions_folder
         if folder not in shelves and len(shelves) >= _MOST_SHELVES:
             shelves.pop(next(iter(shelves)))
         # A listing is only a copy of what the folder holds; the folder decides whose it is.
-        return shelves.setdefault(folder, Shelf(partial(found_in, (folder,))))
+        return shelves.setdefault(folder, Shelf(partial(_listed_for, folder, "/".join(binding.namespace))))
 
     return own
+
+
+def _listed_for(folder: Path, tenant: str) -> Listing:
+    """What the folder of a tenant holds, without ledgers that say they are another's: somebody copied them there."""
+    found = listed_in((folder,))
+    return replace(found, sessions=[each for each in found.sessions if each.tenant in ("", tenant)])

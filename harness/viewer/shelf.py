@@ -9,14 +9,17 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import FileMissing, SessionNotFound
-from harness.transcripts import Candidate, candidates, discover, in_worker
+from harness.filesystem import pool
+from harness.transcripts import Candidate, discover, in_worker
+from harness.transcripts.listing import Listing, listing
+from harness.transcripts.refusing import path_text
 
-__all__ = ["Item", "Shelf", "found_in", "found_usual", "key_of"]
+__all__ = ["Item", "Shelf", "found_in", "found_usual", "key_of", "listed_in", "listed_usual"]
 
 _FRESH = 5.0
 """Seconds for which a listing is not made anew."""
@@ -46,6 +49,10 @@ class Item:
         """What a list calls it: its name, else what was asked first, else its id."""
         return str(self.candidate.title or self.candidate.prompt or self.candidate.session_id)
 
+    def is_child_of(self, other: Item) -> bool:
+        """Whether it names the other session as the one that started it."""
+        return self.candidate.subagent_of == other.session_id and self.candidate.format == other.candidate.format
+
     @property
     def is_ours(self) -> bool:
         """Whether it is a ledger of this library."""
@@ -59,8 +66,11 @@ class Shelf:
            there. What it may look at is decided by whoever makes the shelf.
     """
 
-    def __init__(self, look: Callable[[], list[Candidate]]) -> None:
+    def __init__(self, look: Callable[[], Listing]) -> None:
         self._look = look
+        self._real: dict[str, Path] = {}
+        self.note: str | None = None
+        """What a list has to say about files that were not looked at."""
         self._items: dict[str, Item] = {}
         self._looked = float("-inf")
         self._lock = asyncio.Lock()
@@ -76,20 +86,26 @@ class Shelf:
             await self._refresh(_MISSED)
         if key not in self._items:
             raise SessionNotFound("there is no session under this address; open the list to see those there are")
-        return self._items[key]
+        item = self._items[key]
+        # What was listed may have been replaced by a link since, which may lead anywhere.
+        if await pool.run(item.source.resolve) != self._real[key]:
+            raise SessionNotFound("another file took the place of this session; open the list to see those there are")
+        return item
 
     async def _refresh(self, age: float) -> None:
         async with self._lock:
             if time.monotonic() - self._looked <= age:
                 return
             found = await in_worker(self._look)
-            self._items = {item.key: item for item in (Item(key_of(each), each) for each in found)}
+            items = {item.key: item for item in (Item(key_of(each), each) for each in found.sessions)}
+            self._real = await pool.run(_real_paths, items)
+            self._items, self.note = items, found.note
             self._looked = time.monotonic()
 
 
 def key_of(candidate: Candidate) -> str:
     """The key of a session: the same as long as it stays where it is."""
-    return hashlib.sha256(f"{candidate.path}\0{candidate.session_id}".encode()).hexdigest()[:16]
+    return hashlib.sha256(f"{path_text(candidate.path)}\0{candidate.session_id}".encode()).hexdigest()[:16]
 
 
 def found_in(roots: Sequence[Path]) -> list[Candidate]:
@@ -97,8 +113,15 @@ def found_in(roots: Sequence[Path]) -> list[Candidate]:
 
     A place that is not there holds none. Raises `TranscriptRefused` for a file that is no session.
     """
-    found = [each for root in roots for each in _found(root) if _is_within(Path(each.path), root)]
-    return sorted(found, key=lambda each: str(each.modified), reverse=True)
+    return listed_in(roots).sessions
+
+
+def listed_in(roots: Sequence[Path]) -> Listing:
+    """The same, with how many files were not looked at."""
+    looked = [(root, _listed(root)) for root in roots]
+    found = [each for root, there in looked for each in there.sessions if _is_within(Path(each.path), root)]
+    newest = sorted(found, key=lambda each: str(each.modified), reverse=True)
+    return Listing(newest, sum(there.left_out for _, there in looked))
 
 
 def found_usual() -> list[Candidate]:
@@ -106,11 +129,20 @@ def found_usual() -> list[Candidate]:
     return discover(subagents=True)
 
 
-def _found(root: Path) -> list[Candidate]:
+def listed_usual() -> Listing:
+    """The same, as a shelf wants it."""
+    return Listing(found_usual())
+
+
+def _real_paths(items: Mapping[str, Item]) -> dict[str, Path]:
+    return {key: item.source.resolve() for key, item in items.items()}
+
+
+def _listed(root: Path) -> Listing:
     try:
-        return candidates(root)
+        return listing(root)
     except FileMissing:
-        return []  # a user who has not spoken yet has no folder yet
+        return Listing([])  # a user who has not spoken yet has no folder yet
 
 
 def _is_within(path: Path, root: Path) -> bool:

@@ -5,15 +5,14 @@ Every string that a template prints passes `visible`, so no page can forget it.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, tzinfo
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from datetime import UTC, tzinfo
 
 from markupsafe import Markup
 
-from harness.errors import ConfigError
 from harness.text import visible as visible_text
+from harness.transcripts.times import moment_of
 
-__all__ = ["UNITS", "clock", "count", "first_words", "size", "visible", "zone_named"]
+__all__ = ["UNITS", "clock", "count", "day", "first_words", "size", "visible"]
 
 UNITS = ("B", "KB", "MB", "GB", "TB")
 
@@ -52,7 +51,7 @@ def count(number: object, one: str = "", many: str = "") -> str:
 
 def clock(stamp: object, zone: tzinfo = UTC, *, full: bool = True) -> str:
     """A recorded time in `zone`, with the offset that held on its own day; empty for what is no time."""
-    moment = _moment(stamp)
+    moment = moment_of(stamp)
     if moment is None:
         return ""
     local = moment.astimezone(zone)
@@ -60,19 +59,7 @@ def clock(stamp: object, zone: tzinfo = UTC, *, full: bool = True) -> str:
     return f"{local:%Y-%m-%d %H:%M:%S} {offset}" if full else f"{local:%H:%M:%S}"
 
 
-def zone_named(name: str) -> tzinfo:
-    """The time zone of an IANA name. Raises `ConfigError` for a name nobody knows."""
-    if name.upper() == "UTC":
-        return UTC
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ConfigError(f"time zone {name!r} is not known; use a name like Europe/Berlin, or UTC") from None
-
-
-def _moment(stamp: object) -> datetime | None:
-    try:
-        moment = datetime.fromisoformat(stamp if isinstance(stamp, str) else "")
-    except ValueError:
-        return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+def day(stamp: object, zone: tzinfo = UTC) -> str:
+    """The day on which a recorded time falls in `zone`, with its name; empty for what is no time."""
+    moment = moment_of(stamp)
+    return f"{moment.astimezone(zone):%A, %Y-%m-%d}" if moment else ""

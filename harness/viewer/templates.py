@@ -10,7 +10,7 @@ from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
 from harness.viewer.markdown import code, markdown
-from harness.viewer.shown import clock, count, first_words, size, visible
+from harness.viewer.shown import clock, count, day, first_words, size, visible
 
 __all__ = ["Templates"]
 
@@ -19,6 +19,7 @@ class Templates:
     """Pages and pieces of pages. `zone` is the one of every time they show."""
 
     def __init__(self, zone: tzinfo, zone_name: str) -> None:
+        self.zone = zone
         self._environment = Environment(
             loader=PackageLoader("harness.viewer"),
             autoescape=True,
@@ -30,6 +31,7 @@ class Templates:
             clock=partial(clock, zone=zone),
             code=code,
             count=count,
+            day=partial(day, zone=zone),
             first_words=first_words,
             markdown=markdown,
             size=size,

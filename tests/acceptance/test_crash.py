@@ -98,7 +98,6 @@ def assert_kills_were_spread(crashes: list[Crash]) -> None:
     steps = Counter(crash.step for crash in killed)
     assert steps["write"] >= 30
     assert steps["fdatasync"] + steps["fsync"] >= 5
-    assert steps["replace"] + steps["rename"] + steps["link"] + steps["unlink"] >= 5
     assert steps[""] >= 40, "too few were killed by time alone"
     assert sum(crash.torn for crash in killed) >= 20
     assert sum(crash.begun > len(crash.committed) for crash in killed) >= 100

@@ -85,8 +85,7 @@ async def test_discarding_asks_no_model_and_says_that_something_is_gone(workspac
     assert model.summaries == []
     assert [message.text for message in history if message.role == "user"] == [*"abcdef"]
     assert shown(model.requests[2])[0][1] == (
-        "<context_summary>\n[2 earlier turns are not shown any more; session_search and session_history find them]\n"
-        "</context_summary>"
+        "<context_summary>\n[2 earlier turns are not shown any more; recall finds them]\n</context_summary>"
     )
     assert {entry["data"]["mode"] for entry in of_kind(ledger(workspace), "compaction_begin")} == {"discard"}
 
@@ -191,16 +190,16 @@ async def test_a_failed_compaction_is_not_tried_again_within_the_turn(workspace:
 
 async def test_a_summariser_with_a_small_window_reads_the_talk_in_pieces(workspace: Path) -> None:
     def summary(request: ModelRequest) -> str:
-        seen = [n for n in range(8) if f"{n}: word" in str(shown(request))]
+        seen = [n for n in range(4) if f"{n}: word" in str(shown(request))]
         before = request.messages[0].text.partition("<context_summary>\n  ")[2].partition("\n")[0]
         return f"{before}{''.join(map(str, seen))}"
 
     cheap = Windowed(1500, summary=summary, declares=True)
-    config = CompactionConfig(trigger_messages=16, keep_messages=1, model=cheap)
+    config = CompactionConfig(trigger_messages=8, keep_messages=1, model=cheap)
     async with agent_of(workspace, Windowed(100_000), compaction=config) as agent:
-        await say(agent, *[f"{n}: {LONG}" for n in range(9)])
+        await say(agent, *[f"{n}: {LONG}" for n in range(5)])
     assert len(cheap.summaries) > 3
-    assert of_kind(ledger(workspace), "compaction")[0]["summary"] == "01234567"
+    assert of_kind(ledger(workspace), "compaction")[0]["summary"] == "0123"
     assert cheap.refused == []
 
 

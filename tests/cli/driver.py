@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
 import termios
@@ -52,6 +53,7 @@ def harness_json(*words: str, cwd: Path, stdin: str = "", **env: str) -> Any:
 
 def _own_terminal() -> None:
     """Make standard input the controlling terminal, so that Ctrl-C typed there becomes a signal."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # ignored where the tests run in the background of a shell
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 

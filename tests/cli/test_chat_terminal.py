@@ -84,12 +84,13 @@ def test_an_error_in_a_turn_is_one_line_and_the_chat_goes_on(tmp_path: Path) -> 
 
 
 def test_ctrl_c_in_a_single_turn_leaves_with_130_and_keeps_the_turn(tmp_path: Path) -> None:
-    with Terminal(*CHAT, "--message", "My name is Alice and it is raining again.", cwd=tmp_path) as terminal:
+    said = "It rains, " * 60 + "still."  # half a minute of answer: a slow machine has time to press the key
+    with Terminal(*CHAT, "--message", said, cwd=tmp_path) as terminal:
         terminal.wait_for("Noted:")
         terminal.type(CTRL_C)
         assert terminal.wait_for_exit() == 130
     messages = harness_json("sessions", "show", "s", "--workspace", "ws", "--user", "alice", cwd=tmp_path)["messages"]
-    assert messages[0]["content"][0]["text"] == "My name is Alice and it is raining again."
+    assert messages[0]["content"][0]["text"] == said
 
 
 def test_json_is_refused_at_a_terminal(tmp_path: Path) -> None:

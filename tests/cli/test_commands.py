@@ -25,6 +25,17 @@ def test_chat_remembers_in_the_next_process(tmp_path: Path) -> None:
     assert reply["reply"] == "You said: “My name is Alice.”"
 
 
+def test_chat_notes_how_it_fits_a_long_talk_in(tmp_path: Path) -> None:
+    say(tmp_path, "alice", "My name is Alice.")
+    harness_json(
+        "chat", *WHO, "--user", "alice", "-s", "monday", "--context", "working-set", "--message", "Hi.", cwd=tmp_path
+    )
+    ledger = tmp_path / "ws/tenants/alice/agents/notes/sessions/monday.log.jsonl"
+    entries = [json.loads(line) for line in ledger.read_bytes().split(b"\n")[:-1]]
+    policies = [entry["policy"] for entry in entries if entry["type"] == "request_begin"]
+    assert policies == ["compaction", "working_set"]
+
+
 def test_chat_keeps_two_users_of_one_session_name_apart(tmp_path: Path) -> None:
     say(tmp_path, "alice", "My name is Alice.")
     assert say(tmp_path, "bob", "What is my name?")["reply"] == "I do not find that in this conversation."
@@ -137,6 +148,14 @@ def test_reading_makes_no_files(tmp_path: Path) -> None:
     harness("sessions", "list", *WHO, cwd=tmp_path)
     harness("sessions", "search", "anything", *WHO, cwd=tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_workspace_that_was_named_and_is_not_there_is_exit_3_and_the_usual_one_is_just_empty(tmp_path: Path) -> None:
+    for words in (("sessions", "list"), ("sessions", "search", "x")):
+        done = harness(*words, "--workspace", "nowhere", cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (3, "")
+        assert done.stderr == "error: there is no workspace nowhere; name one that is there with --workspace\n"
+        assert harness(*words, cwd=tmp_path).returncode == 0
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """`harness sessions verify|repair|turns|branch|fork|label|export|import|delete|usage` from outside."""
 
+import asyncio
 import json
 import logging
 import subprocess
@@ -15,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from driver import Terminal
 from driver import harness as in_a_process
 
+from harness import CompactionConfig, HarnessAgent
 from harness.cli.app import app
 
 WHO = ("--workspace", "ws", "--agent", "notes", "--user", "alice")
@@ -77,6 +79,18 @@ def test_verify_is_0_for_a_whole_session_and_1_for_a_damaged_one(talk: Path) -> 
     assert "not as it was written" in shown.stdout
 
 
+def test_a_ledger_that_notes_a_loss_is_not_called_as_it_was_written(talk: Path) -> None:
+    lines = ledger(talk).read_bytes().split(b"\n")
+    ledger(talk).write_bytes(b"\n".join(lines[:-3]) + b"\n")
+    in_a_process("chat", *WHO, "--session", "monday", "--message", "On.", cwd=talk)
+    shown = harness("sessions", "verify", "monday", *WHO, cwd=talk)
+    assert shown.returncode == 0
+    verdict = shown.stdout.strip().split("\n")[-1]
+    assert verdict.endswith(
+        f"as it was written since the damage that line {len(lines) - 2} notes; what was lost before that stays lost"
+    )
+
+
 def test_repair_brings_back_what_can_be_made_and_leaves_the_ledger(talk: Path) -> None:
     raw = ledger(talk).read_bytes()
     for name in ("monday.head.json", "monday.jsonl", "sessions.json"):
@@ -86,6 +100,29 @@ def test_repair_brings_back_what_can_be_made_and_leaves_the_ledger(talk: Path) -
     assert report["ok"] is True
     assert ledger(talk).read_bytes().startswith(raw)
     assert sessions("verify", "monday", cwd=talk)["ok"] is True
+
+
+def test_turns_that_were_summed_up_are_shown_with_their_numbers(talk: Path) -> None:
+    builder = HarnessAgent.builder().name("notes").model("offline").workspace(talk / "ws")
+    agent = builder.compaction(CompactionConfig(keep_messages=2)).build()
+
+    async def sum_up() -> None:
+        async with agent:
+            assert await agent.sessions("alice").compact("monday")
+
+    asyncio.run(sum_up())
+    say(talk, "And now?")
+    found = sessions("turns", "monday", cwd=talk)["turns"]
+    assert [(turn["number"], turn["asked"], turn["closed"]) for turn in found] == [
+        (1, "My name is Alice.", True),
+        (2, "It rains.", True),
+        (3, "And now?", True),
+    ]
+    assert (
+        f"#1    {found[0]['end']}  My name is Alice." in harness("sessions", "turns", "monday", *WHO, cwd=talk).stdout
+    )
+    sessions("branch", "monday", found[0]["end"], cwd=talk)
+    assert [turn["number"] for turn in sessions("turns", "monday", cwd=talk)["turns"]] == [1]
 
 
 def test_turns_show_where_to_branch_and_branch_goes_back(talk: Path) -> None:

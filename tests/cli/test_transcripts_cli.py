@@ -1,6 +1,7 @@
 """`harness transcripts …` from outside: exit codes, JSON, and a terminal that nothing in a session can steer."""
 
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -91,7 +92,7 @@ def test_search_gives_the_turns_and_what_was_covered(tmp_path: Path) -> None:
     assert [(hit["kind"], hit["snippet"]) for hit in found["hits"]] == [
         ("results", "a.txt"),
         ("answer", "There is a.txt."),
-        ("answer", '{"command":"cat a.txt"}'),
+        ("answer", "command: cat a.txt"),
     ]
     assert (found["sessions"], found["searched"], found["failed"]) == (1, 1, 0)
     assert found["coveredBytes"] == path.stat().st_size
@@ -266,3 +267,25 @@ def test_a_bar_is_shown_at_a_terminal_and_only_there(tmp_path: Path) -> None:
         screen.wait_for("counting")
         assert screen.wait_for_exit() == 0
     assert piped.stderr == ""
+
+
+def test_convert_and_import_show_how_far_they_have_read(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    for words in (("convert", path.name, "--out", "page.html"), ("import", path.name)):
+        with Terminal("transcripts", *words, cwd=tmp_path) as screen:
+            screen.wait_for("converting" if words[0] == "convert" else "reading")
+            assert screen.wait_for_exit() == 0
+    assert (tmp_path / "page.html").exists()
+
+
+def test_files_that_a_list_did_not_look_at_are_counted(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    for number in range(5_000):
+        (tmp_path / f"{number}.json").write_bytes(b"{}")
+    os.utime(path, (1_900_000_000, 1_900_000_000))
+
+    done = transcripts("list", ".", "--json", cwd=tmp_path)
+
+    told = json.loads(done.stdout)
+    assert ([one["sessionId"] for one in told["sessions"]], told["filesLeftOut"]) == ([SESSION], 1)
+    assert done.stderr == "warning: 1 older file was not looked at, only the newest 5,000; name a folder with fewer\n"

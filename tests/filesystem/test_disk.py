@@ -278,6 +278,47 @@ def test_a_block_is_written_over_in_place(tmp_path: Path) -> None:
     assert (path.read_bytes(), path.stat().st_ino) == (b"b" * 512, inode)
 
 
+def test_a_block_is_overwritten_only_where_one_of_its_size_is(tmp_path: Path) -> None:
+    path = tmp_path / "block"
+    assert not disk.overwrite(path, b"b" * 512)
+    path.write_bytes(b"short")
+    assert not disk.overwrite(path, b"b" * 512)
+    assert path.read_bytes() == b"short"
+    path.write_bytes(b"a" * 512)
+    inode = path.stat().st_ino
+    assert disk.overwrite(path, b"b" * 512)
+    assert (path.read_bytes(), path.stat().st_ino) == (b"b" * 512, inode)
+
+
+def test_a_link_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").write_bytes(b"a" * 512)
+    (tmp_path / "block").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(PersistenceError, match="cannot write"):
+        disk.overwrite(tmp_path / "block", b"b" * 512)
+    assert (tmp_path / "elsewhere").read_bytes() == b"a" * 512
+
+
+def test_bytes_are_added_to_the_very_file_that_was_marked(tmp_path: Path) -> None:
+    path = tmp_path / "list"
+    path.write_bytes(b"one\n")
+    known = disk.mark(path)
+    assert known is not None
+    added = disk.append_to(path, known, b"two\n", sync=False)
+    assert (added, path.read_bytes()) == (disk.mark(path), b"one\ntwo\n")
+
+
+def test_nothing_is_added_to_another_file_than_the_marked_one(tmp_path: Path) -> None:
+    path = tmp_path / "list"
+    path.write_bytes(b"one\n")
+    known = disk.mark(path)
+    assert known is not None
+    disk.replace(path, b"two\n", sync=False)
+    assert disk.append_to(path, known, b"three\n", sync=False) is None
+    path.unlink()
+    assert disk.append_to(path, known, b"three\n", sync=False) is None
+    assert names(tmp_path) == []
+
+
 def test_create_takes_a_name_once(tmp_path: Path) -> None:
     assert disk.create(tmp_path / "f", b"first", sync=True)
     assert not disk.create(tmp_path / "f", b"second", sync=False)

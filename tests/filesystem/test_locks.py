@@ -152,6 +152,15 @@ def test_a_short_section_can_be_held_from_a_thread(lock: FileLock) -> None:
     assert not lock.held
 
 
+def test_a_lock_is_taken_at_once_or_not_at_all(lock: FileLock) -> None:
+    assert lock.take()
+    other = FileLock(lock.path)
+    assert not other.take()
+    lock.release()
+    assert other.take()
+    other.release()
+
+
 def test_a_section_that_fails_releases(lock: FileLock) -> None:
     with pytest.raises(ZeroDivisionError), lock.hold(1):
         1 / 0  # noqa: B018  (the error is the point)

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from harness import HarnessAgent, RuntimeContext
-from harness.errors import ModelRejected
-from harness.models import Chunk, ModelRequest, RetryPolicy
+from harness.errors import ContextOverflow, ModelRejected
+from harness.models import Chunk, ModelRequest, RetryPolicy, estimate_request
 from harness.testing import ScriptedModel
+from harness.tools import tool
 
 ALICE = RuntimeContext(session_id="s1", user_id="alice")
+LONG = "word " * 100
 
 
 class Remembering:
@@ -113,3 +115,59 @@ async def test_too_much_waiting_work_is_refused_and_said_so(
         async with agent_of(workspace, model) as agent:
             await agent.call("I like tea.", ALICE)
     assert "memory flush of session 's1' was left out" in caplog.text
+
+
+class Small(Remembering):
+    """Takes so many tokens; says so only if it is told to."""
+
+    def __init__(self, window: int, *, declares: bool, facts: str = "- A fact.") -> None:
+        super().__init__([lambda _: f"answer {LONG}"] * 40, [lambda _: facts] * 40)
+        self.window, self.context_window = window, window if declares else None
+        self.refused: list[str] = []
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
+        if estimate_request(request) > self.window:
+            self.refused.append(request.system[:20])
+            raise ContextOverflow("too long")
+        return super().stream(request)
+
+
+@pytest.mark.parametrize("declares", [True, False])
+async def test_a_flush_fits_the_window_or_is_made_to(workspace: Path, declares: bool) -> None:
+    model = Small(4_000, declares=declares)
+    (workspace / "tenants" / "alice").mkdir(parents=True)
+    (workspace / "tenants" / "alice" / "MEMORY.md").write_text("- something known\n" * 1_000)
+    builder = HarnessAgent.builder().name("notes").model(model).workspace(workspace).memory_flush()
+    builder = builder.without("workspace_context", "memory_maintenance", "file_tools", "session_tools", "memory_tools")
+    async with builder.build() as agent:
+        await agent.call(f"FIRST {'word ' * 2_800} LAST", ALICE)
+    assert daily(workspace).count("- A fact.") == 1
+    assert bool(model.refused) is not declares
+    conversation = model.facts.requests[0].messages[0].text.partition("<conversation>")[2]
+    assert "FIRST" in conversation
+    assert "characters are left out here; the session has them]" in conversation
+
+
+@pytest.mark.parametrize("policy", ["compaction", "working_set"])
+async def test_steps_that_were_summed_up_within_the_turn_are_looked_at_too(workspace: Path, policy: str) -> None:
+    steps = [0]
+
+    def answer(request: ModelRequest) -> object:
+        if "You summarise" in request.system:
+            return "SUMMARY"
+        steps[0] += 1
+        return "done" if steps[0] == 14 else [f"FACT{steps[0]};", ScriptedModel.tool_call("dig", n=steps[0])]
+
+    @tool
+    def dig(n: int) -> str:
+        """Dig."""
+        return f"layer {n} " + "data " * 1_200
+
+    model = Small(7_000, declares=True)
+    model.answers = ScriptedModel([answer] * 60)
+    builder = HarnessAgent.builder().name("notes").model(model).workspace(workspace).tools(dig).memory_flush()
+    builder = builder.without("workspace_context", "memory_maintenance", "file_tools", "session_tools", "memory_tools")
+    async with getattr(builder.max_steps(20), policy)().build() as agent:
+        await agent.call("begin", ALICE)
+    conversation = model.facts.requests[0].messages[0].text
+    assert [n for n in range(1, 14) if f"FACT{n};" in conversation] == [*range(1, 14)]

@@ -66,6 +66,16 @@ async def test_each_piece_takes_over_the_summary_so_far() -> None:
     assert all(f"  SUMMARY {n}\n" in request[0] for n, request in enumerate(side.shown[1:], 1))
 
 
+@pytest.mark.parametrize("text", [LONG * 500, "字" * 90_000, "\n".join([LONG] * 500)], ids=["line", "script", "lines"])
+async def test_far_too_much_is_not_read_for_ever_but_its_middle_left_out_by_name(text: str) -> None:
+    side = Side(9_000)
+    material = [Msg.user(f"FIRST {text} LAST").to_dict()]
+    await summarise(side, CompactionConfig(), None, material, 1_000)
+    read = "".join(part for request in side.shown for part in request)
+    assert 5 <= len(side.shown) <= 8
+    assert [word in read for word in ("FIRST", "LAST", "characters are left out here; recall has them]")] == [True] * 3
+
+
 async def test_a_window_that_takes_nothing_is_an_overflow() -> None:
     with pytest.raises(ContextOverflow):
         await summarise(Side(10), CompactionConfig(), None, said(4), None)

@@ -30,7 +30,7 @@ def test_everything_the_face_promises_is_there(tmp_path: Path) -> None:
 
 
 def test_the_face_has_what_outside_checks_call(tmp_path: Path) -> None:
-    names = "HarnessAgent RuntimeContext Msg Toolkit tool CompactionConfig"
+    names = "HarnessAgent RuntimeContext Msg Toolkit tool CompactionConfig WorkingSet"
     code = f"import harness; print([name for name in '{names}'.split() if name not in harness.__all__])"
     assert run_python(code, tmp_path).stdout == "[]\n"
 

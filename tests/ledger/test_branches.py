@@ -329,3 +329,28 @@ async def test_a_title_shows_in_the_list_and_survives_its_loss(workspace: Path) 
     await agent.call("more", ALICE)
     assert [info.title for info in await sessions.list()] == ["About three things"]
     assert (await (await sessions.tree("s1")).notes()).title == "About three things"
+
+
+@pytest.mark.parametrize("value", [None, 7, b"x", ["x"]])
+async def test_names_and_titles_and_lines_are_texts(workspace: Path, value: Any) -> None:
+    agent, _, replies = await talked(workspace)
+    sessions = agent.sessions("alice")
+    for refused in (
+        sessions.rename("s1", value),
+        sessions.label("s1", replies[0], value),
+        sessions.label("s1", value, "name"),
+        sessions.branch("s1", value),
+    ):
+        with pytest.raises(ConfigError, match="give text"):
+            await refused
+    await agent.aclose()
+
+
+async def test_half_a_character_in_a_name_or_a_title_is_replaced(workspace: Path) -> None:
+    agent, _, replies = await talked(workspace)
+    sessions = agent.sessions("alice")
+    await sessions.rename("s1", "a\ud800b")
+    await sessions.label("s1", replies[0], "c\udfffd")
+    assert (await sessions.list())[0].title == "a\ufffdb"
+    assert await sessions.labels("s1") == {"c\ufffdd": replies[0]}
+    await agent.aclose()

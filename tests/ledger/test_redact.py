@@ -20,10 +20,12 @@ from agentkit import (
     shown,
 )
 
+from harness import HarnessAgent
 from harness.errors import ConfigError
 from harness.hooks import CompactionConfig
 from harness.messages import Msg, Opaque, ThinkingBlock
-from harness.sessions.redact import _SHAPES, default_redactor, redact_texts
+from harness.sessions.redact import default_redactor, redact_texts
+from harness.sessions.secrets import _SHAPES
 from harness.testing import ScriptedModel
 from harness.tools import tool
 
@@ -52,6 +54,27 @@ def redacted_text(text: str) -> str:
         ("eyJhbGciOiJIUzI1.eyJzdWIiOiIxMjM0.c2lnbmF0dXJl", "[redacted]"),
         ("a\n-----BEGIN RSA PRIVATE KEY-----\nMII\n-----END RSA PRIVATE KEY-----\nb", "a\n[redacted]\nb"),
         ("-----BEGIN PRIVATE KEY-----\nMII, cut off", "[redacted]"),
+        ("Cookie: session=abc; theme=dark\nHost: x", "Cookie: [redacted]\nHost: x"),
+        ("< Set-Cookie: sid=abc; Path=/", "< Set-Cookie: [redacted]"),
+        ("https://x.org/a?key=Zq01hunter7Wx&b=1", "https://x.org/a?key=[redacted]&b=1"),
+        ("https://x.org/a?b=1&sig=Zq01hunter", "https://x.org/a?b=1&sig=[redacted]"),
+        ("https://x.org/?token=Zq01hunter#top", "https://x.org/?token=[redacted]#top"),
+        ("curl -sS -u alice:pa55 https://x", "curl -sS -u alice:[redacted] https://x"),
+        ("curl --user 'alice:pa55' https://x", "curl --user 'alice:[redacted]' https://x"),
+        ("login --password hunter2", "login --password [redacted]"),
+        ("login --db-password 'my words'", "login --db-password '[redacted]'"),
+        ('["login", "--token", "Zq01hunter"]', '["login", "--token", "[redacted]"]'),
+        ("DB_PASS=quitelong", "DB_PASS=[redacted]"),
+        ("SECRET_KEY_BASE=0123abcd", "SECRET_KEY_BASE=[redacted]"),
+        ("machine h login u password pw", "machine h login u password [redacted]"),
+        ("machine h\n  login u\n  password pw", "machine h\n  login u\n  password [redacted]"),
+        ("<password>pwpw</password>", "<password>[redacted]</password>"),
+        ('<db:Token a="b">t0ken</db:Token>', '<db:Token a="b">[redacted]</db:Token>'),
+        ('password: "two words"', 'password: "[redacted]"'),
+        ("password = 'a b \\' c'", "password = '[redacted]'"),
+        (r"{\"password\": \"hunter\"}", r"{\"password\": \"[redacted]\"}"),
+        (r"\\\"api_key\\\":\\\"Zq01hunter\\\"", r"\\\"api_key\\\":\\\"[redacted]\\\""),
+        ("pass\u200bword=hun\u2060ter2", "password=[redacted]"),
     ],
 )
 def test_what_looks_like_a_secret_is_taken_out(text: str, kept: str) -> None:
@@ -70,6 +93,20 @@ def test_what_looks_like_a_secret_is_taken_out(text: str, kept: str) -> None:
         "pk_customers_email_address",
         "-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----",
         "日本語のテキスト",
+        "Cookie: a small file that a site leaves behind",
+        "https://x.org/?key=name&token=none&sig=yes",
+        "https://x.org/?page=12345678&key=issue-12",
+        "docker run -u 1000:1000 image",
+        "usage: --password PASSWORD  --token TOKEN, to log in",
+        'parser.add_argument("--token", "-t", help="the token to use")',
+        "login --password $PASSWORD --token <your token>",
+        "first_pass=compute1 and DB_PASS is set",
+        "COMPASS=north-1 bypass=always1",
+        "machine learning needs no login and no password prompt",
+        "<token>word</token> <passage>12345</passage>",
+        "the token is sha256-based; the key: value pairs; a password reset",
+        "a family 👨\u200d👩\u200d👧 and a\u200bword",
+        'tokenizer = "words with spaces"; secret = "nothing but words here"',
     ],
 )
 def test_words_of_prose_and_programs_stay(text: str) -> None:
@@ -82,13 +119,75 @@ def test_a_member_with_the_name_of_a_secret_loses_its_text() -> None:
     assert default_redactor(before) == after
 
 
+def test_lists_and_objects_under_the_name_of_a_secret_lose_their_texts() -> None:
+    before = {
+        "passwords": ["one", "two"],
+        "secret": {"value": "three", "version": 2},
+        "db_pass": "four",
+        "dbPassword": "x",
+    }
+    after = {
+        "passwords": ["[redacted]", "[redacted]"],
+        "secret": {"value": "[redacted]", "version": 2},
+        "db_pass": "[redacted]",
+        "dbPassword": "[redacted]",
+    }
+    assert default_redactor({"input": before}) == {"input": after}
+
+
+def test_a_parameter_with_the_name_of_a_secret_is_none() -> None:
+    schema = {"properties": {"password": {"type": "string", "description": "to log in"}, "token": {"$ref": "#/x"}}}
+    assert default_redactor({"schema": schema}) == {"schema": schema}
+
+
+@pytest.mark.parametrize(
+    ("words", "kept"),
+    [
+        (["login", "--password", "words"], ["login", "--password", "[redacted]"]),
+        (["login", "--token", "--force"], ["login", "--token", "--force"]),
+        (["/usr/bin/curl", "-u", "alice:pw", "x"], ["/usr/bin/curl", "-u", "alice:[redacted]", "x"]),
+        (["docker", "-u", "1000:1000", 5], ["docker", "-u", "1000:1000", 5]),
+        (["Cookie", "password", "words"], ["Cookie", "password", "words"]),
+    ],
+)
+def test_a_command_as_a_list_loses_its_secrets(words: list[object], kept: list[object]) -> None:
+    assert default_redactor({"input": {"argv": words}}) == {"input": {"argv": kept}}
+
+
+def test_a_cookie_among_headers_goes() -> None:
+    assert default_redactor({"input": {"Cookie": "sid=abc", "Accept": "a=b"}}) == {
+        "input": {"Cookie": "[redacted]", "Accept": "a=b"}
+    }
+
+
 def test_what_names_things_stays() -> None:
     call = {"type": "toolUse", "id": SECRET, "name": "look", "input": {}}
     assert default_redactor({"id": SECRET, "role": "assistant", "content": [call]})["content"] == [call]
 
 
 @pytest.mark.parametrize(
-    "piece", ["eyJ-", "eyJaaaaaaaa.", "token=", "-----BEGIN ", "-----BEGIN PRIVATE KEY-----", "://a:", "sk-", "bearer "]
+    "piece",
+    [
+        "eyJ-",
+        "eyJaaaaaaaa.",
+        "token=",
+        "-----BEGIN ",
+        "-----BEGIN PRIVATE KEY-----",
+        "://a:",
+        "sk-",
+        "bearer ",
+        "curl -u a:b ",
+        "--password ",
+        "--a-",
+        "&token=a",
+        "cookie: a=",
+        "<a-token ",
+        "machine a login ",
+        'password="a',
+        'password=\\"',
+        '"--token", ',
+        "\\" * 9,
+    ],
 )
 def test_the_work_grows_with_the_text_and_no_faster(piece: str) -> None:
     """Counted, not timed: every pattern either stands alone or gives nothing back."""
@@ -218,3 +317,18 @@ async def test_without_the_option_everything_is_stored_as_it_was_said(workspace:
     async with agent_of(workspace, ScriptedModel(["ok"])) as agent:
         await agent.call(f"Use {SECRET}.", ALICE)
     assert SECRET in str(ledger(workspace))
+
+
+async def test_options_go_to_the_model_as_they_are_and_are_stored_without_secrets(workspace: Path) -> None:
+    options = {"extra_headers": {"Authorization": "Bearer abc.def-123456", "X-Team": "notes"}, "user": SECRET}
+    model = ScriptedModel(["one", "two"])
+    builder = HarnessAgent.builder().name("notes").model(model).workspace(workspace).redact()
+    async with builder.model_options(**options).build() as agent:
+        await agent.call("hi", ALICE)
+        await agent.call("again", ALICE)
+        assert await inexact(agent, ALICE) == []
+    (binding,) = of_kind(ledger(workspace), "binding")
+    assert binding["options"] == {
+        "extra_headers": {"Authorization": "[redacted]", "X-Team": "notes"}, "user": "[redacted]",
+    }  # fmt: skip
+    assert model.requests[1].options == options

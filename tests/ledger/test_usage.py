@@ -14,8 +14,8 @@ from agentkit import ALICE, BOB, agent_of, ledger, sessions_folder
 
 from harness import RuntimeContext
 from harness.agent import open_session
-from harness.errors import ModelRejected, ModelTimeout, SessionNotFound
-from harness.hooks import CompactionConfig
+from harness.errors import HookError, ModelError, ModelRejected, ModelTimeout, ModelUnavailable, SessionNotFound
+from harness.hooks import CompactionConfig, PostReasoning
 from harness.messages import Usage
 from harness.sessions.usage import report_of, requests_in
 from harness.testing import ScriptedModel
@@ -87,6 +87,51 @@ async def test_tries_that_gave_no_answer_are_seen(workspace: Path) -> None:
     ]
     assert (report.billed.requests, report.billed.completed, report.billed.abandoned) == (2, 1, 3)
     assert {name: total.abandoned for name, total in report.by_model.items()} == {"p:a": 2, "p:b": 1}
+
+
+def counted(error: ModelError, usage: Usage) -> ModelError:
+    error.usage = usage
+    return error
+
+
+async def test_tries_that_were_billed_and_gave_no_answer_are_billed_and_not_active(workspace: Path) -> None:
+    broken = [counted(ModelUnavailable("broke off"), Usage(input=7, output=1)), ModelTimeout("slow")]
+    first = ScriptedModel([*broken, "one"], usage=TEN)
+    async with agent_of(workspace, first) as agent:
+        await agent.call("a", ALICE)
+        report = await agent.sessions("alice").usage("s1")
+    (end,) = (entry for entry in ledger(workspace) if entry["type"] == "request_end")
+    assert [attempt.get("usage") for attempt in end["attempts"]] == [
+        {"input": 7, "cacheRead": 0, "cacheWrite": 0, "output": 1}, None, None,
+    ]  # fmt: skip
+    assert end["usage"]["input"] == 10
+    assert (report.billed.input, report.billed.output, report.billed.abandoned) == (17, 4, 2)
+    assert (report.active.input, report.active.output) == (10, 3)
+    assert report.rows[0].to_dict()["abandonedUsage"]["input"] == 7
+
+
+async def test_a_failed_request_whose_tokens_are_known_is_not_unknown(workspace: Path) -> None:
+    refused = counted(ModelRejected("refused"), Usage(input=4))
+    async with agent_of(workspace, ScriptedModel([refused])) as agent:
+        with pytest.raises(ModelRejected):
+            await agent.call("a", ALICE)
+        report = await agent.sessions("alice").usage("s1")
+    assert (report.billed.unknown, report.billed.input, report.active.input) == (0, 4, 0)
+
+
+async def test_an_answer_that_a_hook_refuses_was_billed_all_the_same(workspace: Path) -> None:
+    class Refuses:
+        async def on_event(self, event: Any) -> Any:
+            if isinstance(event, PostReasoning):
+                raise ValueError("not that")
+            return event
+
+    async with agent_of(workspace, ScriptedModel(["one"], usage=TEN), hooks=[Refuses()]) as agent:
+        with pytest.raises(HookError):
+            await agent.call("a", ALICE)
+        report = await agent.sessions("alice").usage("s1")
+    assert (report.billed.input, report.billed.cache_read, report.billed.abandoned) == (10, 100, 1)
+    assert (report.active.input, report.active.requests, report.active.completed) == (0, 1, 0)
 
 
 async def test_side_requests_count_with_their_purpose(workspace: Path) -> None:
@@ -198,3 +243,18 @@ async def test_the_ledger_is_all_it_needs(workspace: Path) -> None:
     async with agent_of(workspace, ScriptedModel()) as agent:
         assert await agent.sessions("alice").usage("s1") == before
     assert len(ledger(workspace)) > 1
+
+
+async def test_what_an_import_took_over_counts_nothing_twice(workspace: Path, tmp_path: Path) -> None:
+    async with agent_of(workspace, ScriptedModel(["one", "two"], usage=TEN)) as agent:
+        sessions = agent.sessions("alice")
+        await agent.call("a", ALICE)
+        await sessions.export("s1", tmp_path / "bundle.zip")
+        await sessions.import_session(tmp_path / "bundle.zip", session_id="copy", take_over=True)
+        await agent.call("b", RuntimeContext(session_id="copy", user_id="alice"))
+        everything, copy = await sessions.usage(), await sessions.usage("copy")
+        await sessions.delete("s1")
+        left = await sessions.usage()
+    assert {name: total.input for name, total in everything.by_session.items()} == {"s1": 10, "copy": 10}
+    assert (copy.billed.input, copy.inherited.input) == (10, 10)
+    assert (left.billed.input, left.inherited.input) == (10, 10)

@@ -124,6 +124,29 @@ async def test_a_session_deleted_through_the_api_between_two_calls_does_not_come
     await agent.aclose()
 
 
+def cut_to_the_first_turn(ledger: Path) -> None:
+    lines = ledger.read_bytes().split(b"\n")
+    second = next(at for at, line in enumerate(lines) if b'"text":"turn two"' in line)
+    ledger.write_bytes(b"\n".join(lines[:second]) + b"\n")
+
+
+@pytest.mark.parametrize("how", [remove, rename, cut_to_the_first_turn])
+@pytest.mark.parametrize("process", ["the same process", "a new one"])
+async def test_what_a_ledger_lost_between_calls_comes_back_from_the_snapshot(tmp_path, new_process, how, process):
+    async with HarnessAgent.builder().name("crash").model(Model()).workspace(tmp_path).build() as agent:
+        await agent.call("turn one", CTX)
+        await agent.call("turn two", CTX)
+        how(sessions_of(tmp_path) / "s.log.jsonl")
+        if process == "a new one":
+            new_process()
+        call = agent.call("turn three", CTX)
+        await call
+        assert any("messages more" in warning for warning in call.warnings)
+        history = [message.text for message in await agent.sessions("alice").history("s")]
+        assert history == ["turn one", "an answer", "turn two", "an answer", "turn three", "an answer"]
+        assert (await agent.sessions("alice").verify("s")).ok
+
+
 async def test_a_ledger_that_vanished_whole_is_noted_by_the_next_writer(tmp_path, new_process):
     async with HarnessAgent.builder().name("crash").model(Model()).workspace(tmp_path).build() as agent:
         await agent.call("turn one", CTX)

@@ -1,5 +1,6 @@
 """What verify says of a session's files, and what repair makes anew (cases B14, B55)."""
 
+import hashlib
 import json
 import logging
 import shutil
@@ -84,8 +85,6 @@ async def test_the_ledger_of_another_session_in_its_place_is_foreign(conversatio
 
 
 async def test_a_chain_that_was_computed_anew_does_not_fit_its_anchor(agent, workspace, ledger):
-    import hashlib
-
     lines = []
     for raw in ledger[0]:
         entry = json.loads(raw.replace(b"turn 3 media", b"turn 3 never"))
@@ -130,6 +129,19 @@ async def test_a_cut_end_stays_noted_after_the_next_call_and_the_one_after_it_no
     (note,) = report.findings
     assert (note.kind, note.severity, note.line) == ("truncated", "note", len(ledger[0]) - 2)
     assert f"the anchor named {len(ledger[0])} lines" in note.text
+    assert report.noted == (note.line,)
+
+
+async def test_the_note_about_an_edited_last_line_says_what_differs(conversation, agent, workspace, ledger):
+    last = ledger[0][-1]
+    edited = last.replace(b'"timestamp":"20', b'"timestamp":"19')
+    edit(sessions_of(workspace) / "s.log.jsonl", lambda data: data.replace(last, edited))
+    shutil.rmtree(workspace / "tenants/alice/agents/crash/context")
+    await agent.call("turn 8 plain", conversation.context_of("s"))
+    texts = [note.text for note in (await agent.sessions("alice").verify("s")).findings if note.noted]
+    was, found = (hashlib.sha256(line).hexdigest() for line in (last, edited))
+    assert len(texts) == 1
+    assert f"line {len(ledger[0])} has the SHA-256 {found}, where the anchor named {was}" in texts[0]
 
 
 async def test_a_context_file_that_says_something_else_is_a_note(agent, workspace):
@@ -175,6 +187,38 @@ async def test_repair_of_a_whole_session_adds_no_line(agent, workspace):
     assert report.ok
     assert {name: (folder / name).read_bytes() for name in before} == before
     assert list(folder.glob("*.damaged-*")) == []
+
+
+@pytest.mark.parametrize("fragment", [b'{"type":"mess', b"\xff\0"], ids=["torn", "garbage"])
+async def test_repair_ends_an_unfinished_line_before_it_anchors_the_end(agent, workspace, fragment):
+    path = sessions_of(workspace) / "s.log.jsonl"
+    before = path.read_bytes()
+    path.write_bytes(before + fragment)
+    report = await agent.sessions("alice").repair("s")
+    assert report.ok
+    assert [found.kind for found in report.after.findings] == ["torn"]
+    assert path.read_bytes().startswith(before + fragment + b"\n{")
+
+
+async def test_repair_ends_a_last_line_that_only_lacks_its_end(agent, workspace):
+    path = sessions_of(workspace) / "s.log.jsonl"
+    path.write_bytes(path.read_bytes()[:-1])
+    assert (await agent.sessions("alice").repair("s")).ok
+    assert kinds(await agent.sessions("alice").verify("s")) == []
+
+
+@pytest.mark.parametrize("garbage", [b"", b"garbage\nmore\n", b"\xff\xfe"], ids=["empty", "lines", "bytes"])
+async def test_a_context_file_that_cannot_be_read_is_noted_and_kept_aside(agent, workspace, garbage):
+    path = sessions_of(workspace) / "s.jsonl"
+    path.write_bytes(garbage)
+    assert [(found.kind, found.error) for found in (await agent.sessions("alice").verify("s")).findings] == [
+        ("context", False)
+    ]
+    report = await agent.sessions("alice").repair("s")
+    assert report.done[0].startswith("s.jsonl differs from the ledger; kept as s.jsonl.damaged-")
+    assert kinds(report.after) == []
+    (aside,) = path.parent.glob("s.jsonl.damaged-*")
+    assert aside.read_bytes() == garbage
 
 
 async def test_repair_does_not_make_an_edit_look_right(agent, workspace):

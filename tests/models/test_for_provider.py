@@ -105,6 +105,22 @@ def test_a_message_of_which_nothing_is_left_is_left_out():
     assert for_provider(history, "B", "b") == history[1:]
 
 
+@pytest.mark.parametrize("blocks", [[], [{"type": "text", "text": ""}], [{"type": "text", "text": " \n"}] * 2])
+def test_an_answer_without_a_word_is_left_out(blocks):
+    history = [assistant(*blocks)]
+
+    assert for_provider(history, "A", "a-1") == []
+    assert for_provider([Msg.from_dict(message) for message in history], "A", "a-1") == []
+
+
+def test_a_blank_text_stays_beside_a_call_and_where_it_carries_a_payload():
+    sealed = {"type": "text", "text": "", "opaque": {"provider": "A", "model": "a-1", "data": "seal"}}
+    call = {"type": "toolUse", "id": "c1", "name": "look", "input": {}}
+    history = [assistant({"type": "text", "text": " "}, call), assistant(sealed)]
+
+    assert for_provider(history, "A", "a-1") == history
+
+
 def test_other_keys_keep_their_order():
     message = {"zeta": 1, **assistant(thinking(SIGNED), TEXT, stop="stop")}
 

@@ -180,6 +180,20 @@ async def test_a_summary_request_of_a_conversation_leaves_its_own_instruction_an
     assert answer.text == "- My name is Alice.\n- I live in Oslo.\n- The key is blue."
 
 
+async def test_no_number_of_summaries_wears_away_what_was_told_for_good(ask):
+    summary = "- My code word is blue-fox."
+    for day in range(40):
+        bought = [Msg.user(f"On day {day} I bought {n} apples, and my day was long.") for n in range(10)]
+        earlier = Msg.user(f"<context_summary>\n{summary}\n</context_summary>")
+        answer, _ = await ask(
+            OfflineModel(), earlier, *bought, Msg.user("Go on."), system="You summarise conversations."
+        )
+        summary = answer.text
+        assert len(summary) <= 1_500
+    assert summary.startswith("- My code word is blue-fox.\n")
+    assert "On day 39 I bought 9 apples" in summary
+
+
 async def test_facts_that_are_known_already_are_left_out(ask):
     material = (
         "<memory>\n  - I live in Oslo.\n</memory>\n\n"

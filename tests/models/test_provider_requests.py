@@ -197,6 +197,28 @@ async def test_a_stream_that_ends_without_a_reason_has_broken_off(server, model,
         await ask(model, Msg.user("Hi"))
 
 
+@pytest.mark.parametrize("then", ["end", "drop"])
+async def test_what_the_provider_counted_before_an_answer_broke_off_is_told(
+    server, model, ask, reply, event, usage_event, then
+):
+    server.replies = [reply([event(content="Hel"), usage_event(20, 1, cached=5)], then=then)]
+
+    with pytest.raises(ModelUnavailable) as broken:
+        await ask(model, Msg.user("Hi"))
+
+    assert broken.value.usage == Usage(input=15, cache_read=5, output=1)
+
+
+async def test_a_malformed_answer_was_counted_too(server, model, ask, reply, event, usage_event):
+    call = {"index": 0, "id": "call_1", "type": "function", "function": {"name": "look", "arguments": '{"at": '}}
+    server.replies = [reply([event(tool_calls=[call]), event("tool_calls"), usage_event(9, 2)])]
+
+    with pytest.raises(ModelMalformed) as malformed:
+        await ask(model, Msg.user("Look"), tools=(LOOK,))
+
+    assert malformed.value.usage == Usage(input=9, output=2)
+
+
 async def test_nobody_listening_is_worth_another_try(ask):
     gone = openai_compatible("http://127.0.0.1:9/v1", "demo")
 

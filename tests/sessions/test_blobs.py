@@ -79,7 +79,7 @@ async def test_a_large_prompt_of_a_binding_is_in_the_file_of_its_digest(make_tre
     async with make_tree().writing() as tree:
         tree.bind([{"name": "p", "text": text}], [], "m", "p")
     item = next(line for line in lines(folder / "s-1.log.jsonl") if line["type"] == "binding")["system"][0]
-    assert list(item) == ["name", "sha256"]
+    assert list(item) == ["name", "sha256", "stored"]
     assert (folder / "files" / item["sha256"][:2] / item["sha256"]).read_text() == text
 
 

@@ -7,8 +7,13 @@ import sys
 
 import pytest
 
-from harness.errors import SessionBusy, SessionDamaged, SessionNotFound
-from harness.sessions import SessionCatalog, SessionInfo
+from harness.errors import PersistenceError, SessionBusy, SessionDamaged, SessionNotFound
+from harness.sessions import SessionCatalog, SessionInfo, index, usage
+from harness.sessions import catalog as catalog_module
+from harness.sessions.entries import START
+from harness.sessions.layout import SessionFiles
+from harness.sessions.skimming import read_entries, skim
+from harness.sessions.usage import read_usage
 
 
 @pytest.fixture
@@ -310,13 +315,14 @@ async def test_an_empty_query_finds_nothing(make_tree, talk, catalog, query):
 # ---- delete
 
 
-async def test_deleting_leaves_nothing(make_tree, talk, folder, catalog):
+async def test_deleting_leaves_nothing_but_the_id_of_the_ledger(make_tree, talk, folder, catalog):
     await _make(make_tree, talk, "s-1", "s-2")
     await catalog.list()
     assert await catalog.exists("s-1")
     assert await catalog.delete("s-1")
     assert not await catalog.exists("s-1")
-    assert [path.name for path in folder.iterdir() if path.name.startswith("s-1")] == []
+    assert [path.name for path in folder.iterdir() if path.name.startswith("s-1")] == ["s-1.head.json"]
+    assert (folder / "s-1.head.json").stat().st_size == 512
     assert b"s-1" not in (folder / "sessions.json").read_bytes()
     assert await _ids(catalog) == ["s-2"]
 
@@ -333,11 +339,11 @@ async def test_a_session_in_use_is_not_deleted(make_tree, talk, catalog):
     assert await catalog.exists("s-1")
 
 
-async def test_a_deletion_that_is_to_be_remembered_names_the_ledger(make_tree, talk, catalog):
+async def test_a_deletion_is_remembered_by_the_next_session_of_that_id(make_tree, talk, catalog):
     async with make_tree().writing() as tree:
         await talk.turn(tree, 1)
     first = tree.ledger_id
-    await catalog.delete("s-1", remember=True)
+    await catalog.delete("s-1")
     assert await _ids(catalog) == []
     async with make_tree().writing() as tree:
         assert tree.deleted == (first,)
@@ -366,3 +372,94 @@ assert asyncio.run(catalog.delete("s-1"))
         assert tree.messages() == []
         await talk.turn(tree, 2)
     assert [message["id"] for message in (await make_tree().load()).messages] == ["u2", "a2"]
+
+
+# ---- where the list cannot be written
+
+
+@pytest.fixture
+def unwritable(make_tree, talk, folder):
+    """A folder with a session, in which the list cannot be locked, as in a backup that is only read."""
+
+    async def make():
+        await _make(make_tree, talk, "s-1")
+        (folder / "sessions.json.lock").symlink_to(folder / "nowhere")
+
+    return make
+
+
+async def test_a_list_that_cannot_be_written_is_read(unwritable, folder, catalog, caplog):
+    await unwritable()
+    assert [await _ids(catalog), await _ids(catalog)] == [["s-1"], ["s-1"]]
+    assert not (folder / "sessions.json").exists()
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
+async def test_a_damaged_list_that_cannot_be_written_is_left_and_not_believed(unwritable, folder, catalog):
+    await unwritable()
+    (folder / "sessions.json").write_bytes(b"{")
+    assert await _ids(catalog) == ["s-1"]
+    assert (folder / "sessions.json").read_bytes() == b"{"
+
+
+async def test_closing_does_not_fail_for_a_list_that_cannot_be_written(unwritable, catalog, caplog):
+    await unwritable()
+    catalog.note_turn("s-1", prompt="hi")
+    await catalog.aclose()
+    assert "could not be written" in caplog.text
+
+
+async def test_deleting_does_not_fail_for_a_list_that_cannot_be_written(unwritable, folder, catalog):
+    await unwritable()
+    assert await catalog.delete("s-1") is True
+    assert not (folder / "s-1.log.jsonl").exists()
+
+
+async def test_a_folder_in_the_place_of_the_list_is_kept_under_another_name(make_tree, talk, folder, catalog):
+    await _make(make_tree, talk, "s-1")
+    (folder / "sessions.json" / "within").mkdir(parents=True)
+    assert await _ids(catalog) == ["s-1"]
+    assert [(path / "within").is_dir() for path in folder.glob("sessions.json.damaged-*")] == [True]
+
+
+# ---- one session among others
+
+
+async def test_a_session_whose_ledger_cannot_be_read_is_listed_with_its_times_and_hides_no_other(
+    make_tree, talk, folder, catalog, monkeypatch, caplog
+):
+    await _make(make_tree, talk, "s-1", "s-2")
+
+    def failing(path, start=START):
+        if path.name.startswith("s-1"):
+            raise PersistenceError("could not read it: Input/output error")
+        return skim(path, start)
+
+    monkeypatch.setattr(index, "skim", failing)
+    for _ in range(2):
+        bad, good = await catalog.list()
+        assert (bad.id, bad.title, bad.turns) == ("s-1", "", 0)
+        assert (good.id, good.turns) == ("s-2", 1)
+    assert caplog.text.count("'s-1' is listed without its title") == 1
+    monkeypatch.setattr(index, "skim", skim)
+    assert [info.turns for info in await catalog.list()] == [1, 1]
+
+
+async def test_a_session_whose_ledger_cannot_be_read_is_left_out_of_search_and_usage(
+    make_tree, talk, folder, catalog, monkeypatch
+):
+    await _make(make_tree, talk, "s-1", "s-2")
+    whole = {hit.session_id for hit in await catalog.search("e")}
+    files = [(name, SessionFiles.of(folder, name)) for name in ("s-1", "s-2")]
+    rows = read_usage(files).rows
+
+    def failing(path):
+        if path.name.startswith("s-1"):
+            raise PersistenceError("could not read it: Input/output error")
+        return read_entries(path)
+
+    for module in (catalog_module, usage):
+        monkeypatch.setattr(module, "read_entries", failing)
+    assert {hit.session_id for hit in await catalog.search("e")} == whole - {"s-1"} == {"s-2"}
+    assert read_usage(files).rows == tuple(row for row in rows if row.session == "s-2")
+    assert {row.session for row in rows} == {"s-1", "s-2"}

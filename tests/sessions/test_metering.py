@@ -78,15 +78,15 @@ def capacity(**data: Any) -> Entry:
 
 
 def test_the_newest_word_on_each_point_counts() -> None:
-    path = [capacity(model="m", window=100), capacity(model="m", ratio=2.0), capacity(model="m", window=90)]
-    assert capacities(path) == {("p", "m"): Capacity(90, 2.0)}
-    assert list(capacity_events(capacities(path))) == [{"provider": "p", "model": "m", "window": 90, "ratio": 2.0}]
+    path = [capacity(model="m", window=1_000), capacity(model="m", ratio=2.0), capacity(model="m", window=900)]
+    assert capacities(path) == {("p", "m"): Capacity(900, 2.0)}
+    assert list(capacity_events(capacities(path))) == [{"provider": "p", "model": "m", "window": 900, "ratio": 2.0}]
 
 
 def test_the_window_of_a_refusal_comes_before_the_declared_one() -> None:
-    path = [capacity(model="m", window=100)]
-    assert [window_of(path, "p", "m", 500), window_of(path, "p", "n", 500), window_of(path, "p", "n", None)] == [
-        100, 500, None,
+    path = [capacity(model="m", window=1_000)]
+    assert [window_of(path, "p", "m", 5_000), window_of(path, "p", "n", 5_000), window_of(path, "p", "n", None)] == [
+        1_000, 5_000, None,
     ]  # fmt: skip
 
 
@@ -95,6 +95,11 @@ def test_a_known_measure_is_used_behind_a_boundary_too() -> None:
     assert size(path).tokens == 2 * size([]).tokens
 
 
-@pytest.mark.parametrize("odd", [None, "many", True, -1, 0])
+def test_a_ratio_in_a_ledger_is_held_within_what_can_be() -> None:
+    path = [capacity(model="m", ratio=1e12), capacity(model="n", ratio=1e-9, window=10**30)]
+    assert capacities(path) == {("p", "m"): Capacity(ratio=4.0), ("p", "n"): Capacity(ratio=0.5)}
+
+
+@pytest.mark.parametrize("odd", [None, "many", True, -1, 0, float("nan"), float("inf"), [], {}])
 def test_what_is_no_number_is_passed_over(odd: Any) -> None:
     assert capacities([capacity(model="m", window=odd, ratio=odd)]) == {("p", "m"): Capacity()}

@@ -18,6 +18,11 @@ async def _talked(make_tree, talk, turns=2):
     return tree, _position(tree), tree.messages()
 
 
+def _lose(folder):
+    for path in folder.glob("s-1*"):
+        path.unlink()
+
+
 async def _loaded(tree):
     await tree.load()
     return tree
@@ -49,7 +54,7 @@ async def test_no_snapshot_and_no_ledger_is_nothing_to_do(make_tree):
 
 async def test_without_a_ledger_the_snapshot_is_appended(make_tree, talk, folder, caplog):
     _, position, messages = await _talked(make_tree, talk)
-    await SessionCatalog(folder, "notes", ("alice",)).delete("s-1")
+    _lose(folder)
 
     async with make_tree().writing() as tree:
         decision = reconcile(tree, position, messages)
@@ -65,7 +70,7 @@ async def test_without_a_ledger_the_snapshot_is_appended(make_tree, talk, folder
 
 async def test_appended_messages_are_marked_as_repairs(make_tree, talk, folder, lines):
     _, position, messages = await _talked(make_tree, talk)
-    await SessionCatalog(folder, "notes", ("alice",)).delete("s-1")
+    _lose(folder)
     async with make_tree().writing() as tree:
         tree.adopt(reconcile(tree, position, messages))
     vias = [line["via"] for line in lines(folder / "s-1.log.jsonl") if line["type"] == "message"]
@@ -80,7 +85,7 @@ async def test_the_summary_of_a_snapshot_opens_no_turn_and_stays(make_tree, talk
         tree.append_compaction("They talked.", turns[0].id, turns[1].id, "m", 1)
         await tree.commit()
         position, messages = _position(tree), tree.messages()
-    await SessionCatalog(folder, "notes", ("alice",)).delete("s-1")
+    _lose(folder)
     async with make_tree().writing() as tree:
         tree.adopt(reconcile(tree, position, messages))
         await talk.turn(tree, 9)
@@ -162,7 +167,7 @@ async def test_a_position_that_is_not_the_ledgers_is_decided_by_the_messages(mak
 
 async def test_a_snapshot_of_a_deleted_ledger_is_ignored(make_tree, talk, folder):
     tree, position, messages = await _talked(make_tree, talk)
-    await SessionCatalog(folder, "notes", ("alice",)).delete("s-1", remember=True)
+    await SessionCatalog(folder, "notes", ("alice",)).delete("s-1")
     async with make_tree().writing() as fresh:
         decision = reconcile(fresh, position, messages)
         assert decision == Ignore(tree.ledger_id)
@@ -179,3 +184,75 @@ async def test_the_same_decision_a_second_time_adds_nothing(make_tree, talk, fol
     async with make_tree().writing() as tree:
         assert tree.adopt(reconcile(tree, None, more)) is None
     assert (folder / "s-1.log.jsonl").read_bytes() == before
+
+
+# ---- what the ledger left behind is no news to it
+
+
+async def _decision(tree, position, messages):
+    return reconcile(tree, position, messages, await tree.message_ids())
+
+
+@pytest.mark.parametrize("position", [None, {}, {"ledgerId": "another", "seq": 3, "hash": "00" * 32}])
+async def test_rewound_turns_do_not_come_back_from_a_snapshot_without_a_position(make_tree, talk, position):
+    async with make_tree().writing() as tree:
+        await talk.turn(tree, 0)
+        end = tree.leaf
+        await talk.turn(tree, 1)
+        messages = tree.messages()
+        await tree.branch(end)
+        await tree.commit()
+        assert talk.ids(tree) == ["u0", "a0"]
+        assert await _decision(tree, position, messages) == LedgerWins()
+
+
+async def test_summarised_messages_do_not_come_back_from_a_snapshot_without_a_position(make_tree, talk):
+    async with make_tree().writing() as tree:
+        for number in range(3):
+            await talk.turn(tree, number)
+        old = tree.messages()
+        turns = tree.view().turns
+        tree.append_compaction("First.", turns[0].id, turns[0].id, "m", 1)
+        await tree.commit()
+        middle = tree.messages()
+        tree.append_compaction("Second.", turns[1].id, turns[1].id, "m", 1)
+        await tree.commit()
+        assert await _decision(tree, None, old) == LedgerWins()
+        assert await _decision(tree, None, middle) == LedgerWins()
+
+
+async def test_what_was_said_behind_a_rewound_turn_becomes_a_branch(make_tree, talk):
+    async with make_tree().writing() as tree:
+        await talk.turn(tree, 0)
+        end = tree.leaf
+        await talk.turn(tree, 1)
+        messages = [*tree.messages(), talk.user("lost", "u2")]
+        await tree.branch(end)
+        await tree.commit()
+        assert await _decision(tree, None, messages) == Branch("a0", (messages[-1],))
+
+
+async def test_a_snapshot_that_names_no_ledger_is_ignored_where_one_was_deleted(make_tree, talk, folder):
+    _, _, messages = await _talked(make_tree, talk)
+    await SessionCatalog(folder, "notes", ("alice",)).delete("s-1")
+    async with make_tree().writing() as fresh:
+        assert reconcile(fresh, None, messages) == Ignore(None)
+        assert reconcile(fresh, {"ledgerId": 7}, messages) == Ignore(None)
+        await talk.turn(fresh, 7)
+        assert reconcile(fresh, None, messages) == Ignore(None)
+        assert reconcile(fresh, None, fresh.messages()) == LedgerWins()
+
+
+async def test_an_answer_whose_commit_was_cut_off_comes_back_from_a_snapshot(make_tree, talk):
+    async with make_tree().writing() as tree:
+        await talk.turn(tree, 0)
+        end = tree.leaf
+        await talk.turn(tree, 1)
+        await tree.branch(end)
+        tree.add_message(talk.user("question", "u2"), via="user")
+        tree.add_message(talk.assistant("answer", "a2"), via="model", request=talk.request(tree))
+        await tree.commit()
+    async with make_tree().writing() as tree:
+        assert await tree.message_ids() == {"u0", "a0", "u1", "a1", "u2"}
+        messages = [*tree.messages(), talk.assistant("answer", "a2")]
+        assert await _decision(tree, None, messages) == AppendMissing((messages[-1],))

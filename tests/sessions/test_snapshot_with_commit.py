@@ -3,11 +3,13 @@
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from harness.errors import PersistenceError
-from harness.filesystem import locks
+from harness.filesystem import disk, locks
 from harness.sessions import JsonSession, SessionTree, SnapshotWriter, load_snapshot
+from harness.sessions.reconcile import LedgerWins, reconcile
 from harness.sessions.snapshot import Snapshot
 from harness.state import SessionKey
 
@@ -123,6 +125,106 @@ async def test_a_list_that_somebody_else_changed_is_put_right_by_save(tmp_path: 
         await talk.tree.commit()
         await talk.save()
         assert texts(await talk.stored()) == ["one", "two"]
+
+
+async def test_a_writer_that_has_forgotten_looks_at_what_somebody_else_wrote(tmp_path: Path) -> None:
+    talk = Talk(tmp_path)
+    async with talk.tree.writing():
+        await talk.began()
+        other = {"id": "m-9", "role": "user", "content": [{"type": "text", "text": "by another, as many as before"}]}
+        await JsonSession(tmp_path / "store").replace(KEY, "memory_messages", [other])
+        talk.writer.forget()
+        talk.say("two")
+        talk.plan()
+        await talk.tree.commit()
+        await talk.save()
+        snapshot = await talk.stored()
+        assert (texts(snapshot), snapshot.position) == (["one", "two"], talk.position(2))
+
+
+async def test_the_position_is_overwritten_in_place(tmp_path: Path) -> None:
+    talk = Talk(tmp_path)
+    async with talk.tree.writing():
+        await talk.began()
+        [memory] = (tmp_path / "store").rglob("memory.json")
+        inode = memory.stat().st_ino
+        talk.say("two")
+        talk.plan()
+        await talk.tree.commit()
+        assert (memory.stat().st_ino, memory.stat().st_size) == (inode, 512)
+        assert (await talk.stored()).position == talk.position(2)
+
+
+async def test_a_position_written_without_a_sum_is_read_and_then_replaced_by_one_with_it(tmp_path: Path) -> None:
+    talk = Talk(tmp_path)
+    async with talk.tree.writing():
+        await talk.began()
+        [memory] = (tmp_path / "store").rglob("memory.json")
+        memory.write_bytes(orjson.dumps(talk.position(1)))
+        assert (await talk.stored()).position == talk.position(1)
+        talk.say("two")
+        talk.plan()
+        await talk.tree.commit()
+        assert (await talk.stored()).position == talk.position(2)
+        assert memory.stat().st_size == 512
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"[", b'{"ledgerId":"', b"\0" * 100])
+async def test_a_damaged_position_is_absent_and_costs_no_message(
+    tmp_path: Path, damage: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    talk = Talk(tmp_path)
+    async with talk.tree.writing():
+        await talk.began()
+        [memory] = (tmp_path / "store").rglob("memory.json")
+        block = memory.read_bytes()
+        memory.write_bytes(damage + b"#" + block[len(damage) + 1 :])
+        snapshot = await talk.stored()
+        assert (texts(snapshot), snapshot.position) == (["one"], None)
+        assert "memory.json is damaged" in caplog.text
+        assert reconcile(talk.tree, snapshot.position, snapshot.messages) == LedgerWins()
+        talk.say("two")
+        talk.plan()
+        await talk.tree.commit()
+        assert (await talk.stored()).position == talk.position(2)
+
+
+async def test_a_position_is_looked_at_again_while_a_writer_is_at_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk = Talk(tmp_path)
+    async with talk.tree.writing():
+        await talk.began()
+        read, looks = disk.read, []
+
+        def half_written_at_first(path: Path, *where: int) -> bytes:
+            looks.append(path.name)
+            raw = read(path, *where)
+            return b"#" + raw[1:] if looks == ["memory.json"] else raw
+
+        monkeypatch.setattr(disk, "read", half_written_at_first)
+        assert await talk.store.get(KEY, "memory") == talk.position(1)
+        assert looks == ["memory.json", "memory.json"]
+
+
+async def test_what_does_not_fit_into_a_block_is_stored_as_a_plain_value(tmp_path: Path) -> None:
+    store, long = JsonSession(tmp_path), {"ledgerId": "l" * 512, "seq": 1}
+    await store.save_together(KEY, {}, "memory_messages", [], None, {"memory": long})
+    assert await store.get(KEY, "memory") == long
+
+
+async def test_a_store_that_syncs_every_write_replaces_the_position(tmp_path: Path) -> None:
+    talk = Talk(tmp_path)
+    talk.store = JsonSession(tmp_path / "store", sync=True)
+    async with talk.tree.writing():
+        await talk.began()
+        [memory] = (tmp_path / "store").rglob("memory.json")
+        inode = memory.stat().st_ino
+        talk.say("two")
+        talk.plan()
+        await talk.tree.commit()
+        assert memory.stat().st_ino != inode
+        assert (await talk.stored()).position == talk.position(2)
 
 
 def full_disk(descriptor: int, data: bytes) -> None:

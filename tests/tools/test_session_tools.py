@@ -69,6 +69,7 @@ def test_no_parameter_names_another_user_or_agent():
         "session_search": ["query", "max_results", "session_id"],
         "session_list": [],
         "session_history": ["session_id", "last_n"],
+        "recall": ["query", "limit", "turn", "id", "lines", "chars"],
     }
     assert all(not spec.parameters.get("required") or spec.name == "session_search" for spec in TOOLS.specs())
 
@@ -200,3 +201,13 @@ async def test_a_damaged_session_is_an_error_that_names_no_place_of_the_host(use
     for answer in (await use("session_history"), await use("session_search", query="canary", session_id="s1")):
         assert answer == "Error: the sessions cannot be read at the moment; go on without them"
     assert str(target) in caplog.text
+
+
+async def test_the_turn_that_searches_does_not_find_itself(make_scope, place):
+    await say(place, "alice", "s1", [("The code word is heron.", "Noted."), ("What is the code word?", "Wait.")])
+    tree = SessionTree(folder_of(place, "alice"), "s1", agent=AGENT, namespace=("alice",))
+    await tree.load()
+    scope = make_scope("alice", SessionCatalog(folder_of(place, "alice"), AGENT, ("alice",)), tree, session="s1")
+    shown = (await TOOLS.run(ToolCall("c", "session_search", {"query": "code word"}), scope)).text
+    assert "The code word is heron." in shown
+    assert "What is the code word?" not in shown

@@ -58,7 +58,7 @@ def test_calls_still_find_their_results(tmp_path: Path) -> None:
         sample(tmp_path, LINES), Redaction(keys=("id", "type", "role", "name"), patterns=("c1",))
     )
     assert made.stats()["results_matched"] == 1
-    assert made.turns[1].blocks[0]["id"] == "c1"
+    assert made.turns[1].blocks[0]["id"] == made.turns[2].blocks[0]["id"] == "redacted-3"
 
 
 def test_a_seal_over_changed_reasoning_is_not_passed_on(tmp_path: Path) -> None:
@@ -77,7 +77,37 @@ def test_no_target_holds_what_was_taken_out(tmp_path: Path, name: str) -> None:
     assert not [word for word in (KEY.encode(), b"crumbs", b"hunter22", b"ABC-1234") if word in raw]
 
 
+def test_a_pattern_goes_from_names_ids_and_warnings_too(tmp_path: Path) -> None:
+    lines = [
+        said(1, "go"),
+        answered(2, "m-ABC-1", call("c-ABC-2", **{"ABC-3": "a", "ABC-4": "b", "text": "ABC-5"})),
+        said(3, [result("c-ABC-2", "done")]),
+        line(4, "kind-ABC-6"),
+    ]
+    made, _ = redact_transcript(sample(tmp_path, lines), Redaction(patterns=(r"ABC-\d",), defaults=False))
+    assert "ABC-" not in repr((made.turns, made.about, made.counts, made.warnings))
+    assert made.turns[1].blocks[0]["input"] == {"[redacted]": "a", "[redacted]#2": "b", "text": "[redacted]"}
+    assert made.stats()["results_matched"] == 1
+
+
+def test_a_pattern_that_is_a_word_of_ours_leaves_the_form_alone(tmp_path: Path) -> None:
+    made, _ = redact_transcript(sample(tmp_path, LINES), Redaction(patterns=("text|content|toolUse",), defaults=False))
+    assert [block["type"] for block in made.turns[1].blocks] == ["toolUse"]
+    assert "text" in made.turns[0].blocks[0]
+
+
 @pytest.mark.parametrize(("pattern", "says"), [("(", "is no regular expression"), ("a*", "matches where nothing is")])
 def test_a_pattern_that_cannot_work_is_refused(tmp_path: Path, pattern: str, says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         redact_transcript(sample(tmp_path, LINES), Redaction(patterns=(pattern,)))
+
+
+@pytest.mark.parametrize("name", ["claude", "html"])
+def test_a_session_is_never_overwritten_by_what_is_made_of_it(tmp_path: Path, name: str) -> None:
+    transcript = sample(tmp_path, LINES)
+    before = transcript.source.read_bytes()
+    (tmp_path / "link").symlink_to(transcript.source)
+    for place in (transcript.source, transcript.source.parent / "." / transcript.source.name, tmp_path / "link"):
+        with pytest.raises(ConfigError, match="name another place"):
+            export(transcript, name, place, overwrite=True)
+    assert transcript.source.read_bytes() == before

@@ -10,7 +10,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from sample_session import PICTURE, SEALED, SESSION, answered, call, lines_of, said, sample
 
 from harness.errors import SessionExists
+from harness.filesystem import disk
 from harness.sessions import SessionTree
+from harness.sessions import tree as tree_module
 from harness.sessions.layout import Owner
 from harness.sessions.verify import verify_session
 from harness.transcripts import Transcript, read
@@ -170,3 +172,35 @@ async def test_a_long_session_is_written_in_batches(tmp_path: Path) -> None:
     tree, made = await imported(sample(tmp_path, named), tmp_path / "s")
     assert (made.prompts, made.open_calls) == (400, 400)
     assert verify_session(tree.files, Owner("new", "a", ())).findings == ()
+
+
+async def test_an_import_that_is_cut_off_leaves_no_session_and_can_be_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    transcript, folder = sample(tmp_path), tmp_path / "s"
+    tree = SessionTree(folder, "new", agent="a", namespace=())
+    with monkeypatch.context() as broken:
+        broken.setattr(tree_module, "settle", killed)
+        broken.setattr(disk, "remove_tree", lambda _: None)  # as if the process had ended at that moment
+        with pytest.raises(KeyboardInterrupt):
+            await import_transcript(transcript, tree)
+    assert not tree.files.ledger.exists()
+    assert [path.name for path in folder.glob("*/*.log.jsonl")] == ["new.log.jsonl"]
+
+    fresh, made = await imported(transcript, folder)
+    assert (made.messages, len(fresh.messages())) == (8, 3)
+    assert verify_session(fresh.files, Owner("new", "a", ())).ok
+
+
+async def test_an_import_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+    def broken(done: int, of: int) -> None:
+        raise OSError("no")
+
+    lines = [said(number, "again") for number in range(1, 600)]
+    tree = SessionTree(tmp_path / "s", "new", agent="a", namespace=())
+    with pytest.raises(OSError, match="no"):
+        await import_transcript(sample(tmp_path, lines), tree, broken)
+    assert [path.name for path in (tmp_path / "s").iterdir()] == ["new.lock"]

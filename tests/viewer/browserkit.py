@@ -18,6 +18,7 @@ ARGUMENTS = [
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-dev-shm-usage",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
+STEADY = 4  # times that something has to be the same to be taken for settled
 PATIENCE = 20_000  # milliseconds: a failsafe for a page that hangs, nothing that a test measures
 
 
@@ -79,6 +80,15 @@ class Tab:
             self.page.wait_for_timeout(25)
         raise AssertionError(f"never true: {expression} {argument}; faults: {self.faults}")
 
+    def settled(self, expression: str) -> object:
+        """What an expression gives once it gives the same again and again."""
+        given: list[object] = []
+        while len(given) < STEADY or len(set(given[-STEADY:])) > 1:
+            assert len(given) < PATIENCE // 50, f"never the same: {expression}"
+            given.append(self.page.evaluate(expression))
+            self.page.wait_for_timeout(50)
+        return given[-1]
+
     def open(self, url: str) -> None:
         """Open a session and wait until its script has taken over."""
         self.page.goto(url)
@@ -105,12 +115,24 @@ class Tab:
 
     def drag_to_the_end(self, text: str) -> None:
         """Hold the scroll bar at its end, which moves while pages come in, until the text is there."""
-        self.until(HELD_AT_THE_END % ON_SCREEN, text)
+        self.hold_at(1.0, text)
+
+    def hold_at(self, share: float, text: str) -> None:
+        """Hold the scroll bar at a share of its length until the text is on the screen."""
+        self.until(HELD_AT % ON_SCREEN, [share, text])
 
 
-HELD_AT_THE_END = """(text) => {
+def serious_faults(tab: Tab) -> list[tuple[str, list[str]]]:
+    """What axe finds on the page that keeps somebody from reading it."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs the package axe-playwright-python")
+    found = axe.Axe().run(tab.page).response["violations"]
+    serious = [fault for fault in found if fault["impact"] in ("serious", "critical")]
+    return [(fault["id"], [node["html"][:120] for node in fault["nodes"][:3]]) for fault in serious]
+
+
+HELD_AT = """([share, text]) => {
     const scroller = document.getElementById('scroller');
-    scroller.scrollTop = scroller.scrollHeight;
+    scroller.scrollTop = share * scroller.scrollHeight;
     return (%s)(text);
 }"""
 

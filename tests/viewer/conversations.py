@@ -3,8 +3,10 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from harness import CompactionConfig, HarnessAgent, RuntimeContext, tool
-from harness.messages import Usage
+from harness import CompactionConfig, HarnessAgent, RuntimeContext, WorkingSet, tool
+from harness.messages import ToolUse, Usage
+from harness.models import ModelRequest
+from harness.sessions import SessionTree
 from harness.testing import ScriptedModel
 
 
@@ -29,6 +31,56 @@ async def compacted(workspace: Path) -> Path:
         for words in ("I am Alice.", "Weather in Oslo?", "The word is blue-fox.", "Bye"):
             await agent.call(words, RuntimeContext(session_id="monday", user_id="alice"))
     return ledger_in(workspace)
+
+
+async def chosen(workspace: Path) -> Path:
+    """Forty turns, of which the last request shows some in full, some by a line, the first behind a summary."""
+
+    def answer(request: ModelRequest) -> str:
+        words = request.messages[-1].text
+        return f"heard {words[:7]}" + " and so on" * 60 if words.startswith("turn ") else "SUMMARY OF THE FIRST"
+
+    model = ScriptedModel([answer] * 80, context_window=5_000)
+    builder = (
+        HarnessAgent.builder()
+        .name("notes")
+        .model(model)
+        .workspace(workspace)
+        .working_set(WorkingSet(max_full_tokens=1_000))
+    )
+    async with builder.build() as agent:
+        for number in range(1, 41):
+            await agent.call(
+                f"turn {number} " + "please look " * 25, RuntimeContext(session_id="monday", user_id="alice")
+            )
+    return ledger_in(workspace)
+
+
+async def branched(workspace: Path, words: str = "This goes nowhere.") -> Path:
+    """A conversation that went on from the end of its first turn; what came after that was left."""
+    ctx = RuntimeContext(session_id="monday", user_id="alice")
+    async with agent_in(workspace, "Hello.", "Left behind.", "Kept.") as agent:
+        await agent.call("I am Alice.", ctx)
+        sessions = agent.sessions("alice")
+        [first] = await sessions.branches("monday")
+        await agent.call(words, ctx)
+        await sessions.branch("monday", first.leaf)
+        await agent.call("This goes on.", ctx)
+    return ledger_in(workspace)
+
+
+async def delegated(workspace: Path) -> Path:
+    """Alice's session whose tool call started a session `child`, after it was approved."""
+    started = ToolUse(id="call-1", name="weather", input={"city": "Oslo"})
+    async with agent_in(workspace, "There are 42.", started, "42 files.") as agent:
+        await agent.call("Count the files.", RuntimeContext(session_id="child", user_id="alice"))
+        await agent.call("How many files?", RuntimeContext(session_id="monday", user_id="alice"))
+    file = ledger_in(workspace)
+    tree = SessionTree(file.parent, "monday", agent="notes", namespace=("alice",))
+    async with tree.writing():
+        tree.add("event", {"kind": "approval", "data": {"toolCallId": "call-1", "decision": "allowed by alice"}})
+        tree.add("event", {"kind": "subagent", "data": {"session": "child", "toolCallId": "call-1"}})
+    return file
 
 
 def ledger_in(folder: Path) -> Path:

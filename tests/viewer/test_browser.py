@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from browserkit import Tab, chromium, claude_lines, needs_browser, served
+from browserkit import Tab, chromium, claude_lines, needs_browser, serious_faults, served
 from conversations import compacted
 
 from harness.viewer import local_viewer
@@ -86,6 +86,7 @@ def test_the_address_with_the_token_opens_and_the_token_leaves_the_address(tab: 
         tab.page.locator(".cards a").first.click()
         tab.until("() => document.documentElement.dataset.ready === '1'")
         assert "token" not in tab.page.url
+        tab.page.goto("about:blank")  # it asks for nothing more before the server stops
 
 
 def test_a_long_session_opens_at_its_end_with_few_turns(tab: Tab, long_url: str) -> None:
@@ -371,10 +372,3 @@ def test_axe_finds_no_serious_fault_in_the_pages_of_our_own_sessions(
     tab.page.get_by_role("link", name="show").last.click()
     assert "exactly what was sent" in tab.page.locator("main").inner_text()
     assert serious_faults(tab) == []
-
-
-def serious_faults(tab: Tab) -> list[tuple[str, list[str]]]:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs the package axe-playwright-python")
-    found = axe.Axe().run(tab.page).response["violations"]
-    serious = [fault for fault in found if fault["impact"] in ("serious", "critical")]
-    return [(fault["id"], [node["html"][:120] for node in fault["nodes"][:3]]) for fault in serious]

@@ -12,6 +12,7 @@ from conversations import compacted, edit
 from harness.errors import SessionNotFound
 from harness.transcripts import read
 from harness.viewer import ledgers
+from harness.viewer.branches import branches
 from harness.viewer.ledgers import Ledger
 from harness.viewer.seen import seen_by
 
@@ -68,7 +69,7 @@ async def test_a_line_of_the_log_leads_to_its_turn(ledger: Ledger, ledger_file: 
 async def test_the_request_for_a_summary_is_exact_too_and_said_to_be_a_selection(ledger: Ledger) -> None:
     summarised = next(each for each in ledgers.usage(ledger).rows if each.purpose == "summarize")
     seen = seen_by(ledger, summarised.request)
-    assert (seen.context.exact, seen.chosen) == (True, True)
+    assert (seen.context.exact, {choice.form for choice in seen.choices}) == (True, {"whole", "line"})
 
 
 async def test_a_changed_message_is_not_called_exact(ledger_file: Path) -> None:
@@ -144,7 +145,7 @@ async def test_branches_are_a_tree_with_the_active_one_marked(tmp_path: Path) ->
         line("l", "d", "label", target="d", name="better"),
     ]
     file.write_bytes(b"\n".join(lines) + b"\n")
-    tree = ledgers.branches(ledgers.open_ledger(file))
+    tree = [piece.to_dict() for piece in branches(ledgers.open_ledger(file))]
     assert [(each["id"], each.get("parent"), each["active"], each["messages"], each["words"]) for each in tree] == [
         ("h", None, True, 1, "first"),
         ("b", "h", False, 2, "left here"),

@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from payloads import LITERAL, PAYLOADS
 
 from harness.viewer.markdown import MAX_HIGHLIGHTED, code, markdown
+from harness.viewer.tables import MAX_CELLS
 
 
 class Elements(HTMLParser):
@@ -92,3 +93,33 @@ def test_line_ends_of_a_prompt_stay() -> None:
 
 def test_escape_codes_are_pictures_inside_code_too() -> None:
     assert markdown("```\n\x1b]52;c;eA==\x07\n```") == "<pre><code>␛]52;c;eA==␇\n</code></pre>\n"
+
+
+def test_a_small_text_that_stands_for_a_large_table_stays_text() -> None:
+    wide = "a|" * 400 + "\n" + "-|" * 400 + "\n" + "a\n" * 400
+    for text in (wide, "\n".join(f"> {line}" for line in wide.splitlines())):
+        found = Elements(str(markdown(text)))
+        assert "td" not in found.tags
+        assert found.text.count("a") == 800
+
+
+def test_tables_of_a_text_share_what_cells_there_are() -> None:
+    table = "a|b|c\n-|-|-\n" + "1|2|3\n" * 400
+    html = str(markdown("\n\n".join([table] * 6)))
+    assert MAX_CELLS - 1_300 < html.count("<td>") + html.count("<th>") <= MAX_CELLS
+    assert html.count("1") == 2_400
+
+
+def test_a_table_with_short_rows_is_a_table() -> None:
+    html = str(markdown("| a | b | c |\n|---|---|---|\n" + "| 1 |\n" * 20))
+    assert html.count("<tr>") == 21
+
+
+@pytest.mark.parametrize("language", ["lilypond", "autohotkey", "easytrieve", "csharp", "make", "nosuch"])
+def test_code_of_a_language_that_was_not_measured_is_left_plain(language: str) -> None:
+    assert code("a = 1", language) == "a = 1"
+
+
+@pytest.mark.parametrize("sign", ["\n", "a", "/", "(", "é"])
+def test_code_of_one_sign_without_end_is_left_plain(sign: str) -> None:
+    assert "<span" not in code("x = 1;" + sign * 1_000, "c")

@@ -1,5 +1,6 @@
 """The pages without a script: what they hold for a reader, and their JSON twins."""
 
+import json
 import sys
 from collections.abc import AsyncIterator
 from html.parser import HTMLParser
@@ -9,8 +10,9 @@ import httpx2
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from conversations import compacted, ledger_in
+from conversations import agent_in, compacted, ledger_in
 
+from harness import RuntimeContext
 from harness.viewer import local_viewer
 
 VOID = {"meta", "link", "input", "br", "hr", "img", "rect", "line"}
@@ -154,3 +156,41 @@ async def test_a_session_of_another_harness_has_no_ledger(tmp_path: Path) -> Non
         key = await key_of(client)
         assert (await client.get(f"/sessions/{key}/ledger")).status_code == 404
         assert (await client.get(f"/api/sessions/{key}/ledger")).json()["code"] == "not found"
+
+
+async def test_a_child_that_names_its_parent_is_listed_there_although_the_parent_does_not_say(tmp_path: Path) -> None:
+    meta = {"id": "parent-1", "cwd": "/srv"}
+    child = {"id": "child-1", "thread_source": "subagent", "parent_thread_id": "parent-1"}
+    for name, payload in (("rollout-1.jsonl", meta), ("rollout-2.jsonl", child)):
+        asked = [{"type": "input_text", "text": f"ask {payload['id']}"}]
+        lines = [
+            {"timestamp": "2026-03-01T09:00:00Z", "type": "session_meta", "payload": payload},
+            {"timestamp": "2026-03-01T09:00:00Z", "type": "turn_context", "payload": {"model": "demo"}},
+            {
+                "timestamp": "2026-03-01T09:00:01Z",
+                "type": "response_item",
+                "payload": {"type": "message", "role": "user", "content": asked},
+            },
+        ]
+        (tmp_path / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    transport = httpx2.ASGITransport(local_viewer([tmp_path], token=None))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://localhost:1") as client:
+        listed = (await client.get("/api/sessions")).json()["sessions"]
+        keys = {one["sessionId"]: one["key"] for one in listed}
+        found = (await client.get(f"/api/sessions/{keys['parent-1']}")).json()
+        page = (await client.get("/")).text
+    assert found["children"] == [{"key": keys["child-1"], "title": "ask child-1"}]
+    assert keys["child-1"] not in page
+
+
+async def test_a_list_of_several_sessions_says_whose_they_are_and_which(tmp_path: Path) -> None:
+    async with agent_in(tmp_path / "ws", "Hello.", "Hello.") as agent:
+        for user in ("alice", "bob"):
+            await agent.call("Hi.", RuntimeContext(session_id=f"of-{user}", user_id=user))
+    transport = httpx2.ASGITransport(local_viewer([tmp_path / "ws"], token=None, zone="UTC"))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://localhost:1") as client:
+        page = (await client.get("/")).text
+        of_bob = (await client.get("/", params={"q": "bob"})).text
+    for words in (">alice<", ">bob<", ">of-alice<", ">of-bob<", ">notes<"):
+        assert words in page
+    assert ">of-alice<" not in of_bob

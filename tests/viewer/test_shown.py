@@ -4,7 +4,8 @@ import pytest
 from markupsafe import Markup
 
 from harness.errors import ConfigError
-from harness.viewer.shown import clock, count, first_words, size, visible, zone_named
+from harness.transcripts.times import zone_named
+from harness.viewer.shown import clock, count, first_words, size, visible
 
 
 def test_control_characters_are_shown_and_not_obeyed() -> None:

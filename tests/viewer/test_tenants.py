@@ -15,8 +15,9 @@ from conversations import agent_in
 
 from harness import HarnessAgent, RuntimeContext
 from harness.errors import ConfigError
-from harness.viewer import agent_viewer, found_in
-from harness.viewer.shelf import key_of
+from harness.transcripts.listing import Listing
+from harness.viewer import agent_viewer, found_in, local_viewer
+from harness.viewer.shelf import Shelf, key_of
 
 
 @pytest.fixture
@@ -107,3 +108,47 @@ async def test_a_folder_of_several_users_shows_each_ones_session_of_the_same_nam
         "I am bob, my word is bob-fox.",
     ]
     assert len({key_of(each) for each in found}) == 2
+
+
+async def test_a_ledger_that_says_it_is_anothers_is_not_listed(
+    service: httpx2.AsyncClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.viewer.shelf._FRESH", -1.0)  # every look is a new one
+    folders = {path.parts[-5]: path for path in (tmp_path / "ws").rglob("monday.log.jsonl")}
+    [alice] = [path for name, path in folders.items() if "alice" in name]
+    [bob] = [path for name, path in folders.items() if "bob" in name]
+    (bob.parent / "copied.log.jsonl").write_bytes(alice.read_bytes())
+
+    found = await listed(service, "bob")
+
+    assert [each["sessionId"] for each in found] == ["monday"]
+    assert "alice" not in str(found)
+
+
+async def test_a_session_that_was_replaced_by_a_link_is_not_opened(service: httpx2.AsyncClient, tmp_path: Path) -> None:
+    [found] = await listed(service, "alice")
+    [ledger] = [
+        path for path in (tmp_path / "ws").rglob("monday.log.jsonl") if "alice" in str(path.relative_to(tmp_path))
+    ]
+    (tmp_path / "elsewhere.log.jsonl").write_bytes(ledger.read_bytes())
+    ledger.unlink()
+    ledger.symlink_to(tmp_path / "elsewhere.log.jsonl")
+
+    answer = await service.get(f"/traces/api/sessions/{found['key']}/turns", headers={"x-user": "alice"})
+
+    assert answer.status_code == 404
+    assert "alice-fox" not in answer.text
+
+
+async def test_a_list_says_how_many_files_it_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    listing = Listing([], 12)
+    monkeypatch.setattr(Shelf, "_refresh", lambda self, age: _noted(self, listing))
+    app = local_viewer([tmp_path], token=None)
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://127.0.0.1") as client:
+        page, told = await client.get("/"), (await client.get("/api/sessions")).json()
+    assert "12 older files were not looked at" in page.text
+    assert told["note"] == listing.note
+
+
+async def _noted(shelf: Shelf, listing: Listing) -> None:
+    shelf.note = listing.note

@@ -15,7 +15,7 @@ from harness.filesystem import disk
 from harness.ids import encode_name
 from harness.sessions.blobs import read_blob
 from harness.text import dumps
-from harness.transcripts.blocks import BlockDict
+from harness.transcripts.blocks import BlockDict, integer
 from harness.transcripts.export.redacting import RedactionReport
 from harness.transcripts.reader import Transcript
 from harness.transcripts.turns import Turn
@@ -105,7 +105,7 @@ def medium_label(block: BlockDict) -> str:
     """A medium in words."""
     media = block.get("media")
     if isinstance(media, dict):
-        return f"[{block['type']}: {media.get('mediaType', 'unknown')}, {media.get('bytes', 0):,} bytes]"
+        return f"[{block['type']}: {media.get('mediaType', 'unknown')}, {integer(media.get('bytes')):,} bytes]"
     return f"[{block.get('type')}: {block.get('url', 'not readable')}]"
 
 

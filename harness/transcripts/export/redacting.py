@@ -15,13 +15,15 @@ from typing import Any
 from harness.errors import ConfigError
 from harness.sessions.redact import REDACTED, default_redactor
 from harness.transcripts.reader import Transcript
+from harness.transcripts.stats import Counts
 from harness.transcripts.turns import Turn
 
 __all__ = ["Redaction", "RedactionReport", "redact_transcript"]
 
 _DEFAULT = "default"
-# What names things must stay: results find their calls by it, media their bytes.
-_NAMING = frozenset({"id", "type", "role", "sha256", "mediaType", "provider", "model"})
+_HEAD = ("title", "weak_title", "cwd", "branch", "model")
+# What says of what kind a thing is must stay, and by what media find their bytes.
+_NAMING = frozenset({"type", "role", "sha256", "mediaType"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,8 @@ class Redaction:
 
     keys      names whose values go, in arguments and records of any depth and in `name: value` in text;
               letter case does not count
-    patterns  regular expressions whose matches go, wherever there is text
+    patterns  regular expressions whose matches go, wherever there is text: in names of members and of models, in
+              ids and in warnings too. An id that held one becomes another, everywhere the same.
     defaults  also what `sessions.redact.default_redactor` knows: keys and tokens of well-known forms
     """
 
@@ -63,10 +66,18 @@ def redact_transcript(transcript: Transcript, redaction: Redaction) -> tuple[Tra
     worker = _Worker(redaction)
     turns = tuple(worker.turn(turn) for turn in transcript.turns)
     about = transcript.about
-    named = {"title": about.title, "weak_title": about.weak_title, "cwd": about.cwd, "branch": about.branch}
-    shown = worker.value("head", {name: text for name, text in named.items() if text})
-    report = RedactionReport(redaction.rules, dict(worker.hits), dict(worker.turns))
-    return replace(transcript, turns=turns, about=replace(about, **shown)), report
+    shown = worker.value(
+        "head", {name: text for name in _HEAD if isinstance(text := getattr(about, name), str) and text}
+    )
+    made = replace(
+        transcript,
+        session_id=worker.id(transcript.session_id),
+        turns=turns,
+        about=replace(about, **shown),
+        counts=worker.counts(transcript.counts),
+        warnings=tuple(replace(each, **worker.value("head", {"text": each.text})) for each in transcript.warnings),
+    )
+    return made, RedactionReport(redaction.rules, dict(worker.hits), dict(worker.turns))
 
 
 class _Worker:
@@ -79,6 +90,7 @@ class _Worker:
         self._keys = {key.casefold(): f"key:{key}" for key in redaction.keys}
         self._patterns = [(f"pattern:{text}", _compiled(text)) for text in redaction.patterns]
         self._assigned = [(f"key:{key}", _assignment(key)) for key in redaction.keys]
+        self._ids: dict[str, str] = {}
 
     def turn(self, turn: Turn) -> Turn:
         return turn._replace(message=self.value(turn.key, turn.message))
@@ -106,8 +118,11 @@ class _Worker:
                 made[key] = REDACTED
             elif named and key in _NAMING:
                 made[key] = item
+            elif named and key == "id" and isinstance(item, str):
+                made[key] = self.id(item)
             else:
-                made[key] = self._member(item, named=named and key in ("content", "media"))
+                name = key if named else self._name(key, made)
+                made[name] = self._member(item, named=named and key in ("content", "media"))
         opaque = made.get("opaque")
         if named and isinstance(opaque, dict) and opaque != value.get("opaque"):
             opaque["altered"] = True  # of no use to its maker any more, and not to be sent
@@ -120,10 +135,31 @@ class _Worker:
             return self._object(item, named=named)
         return [self._member(member, named=named) for member in item] if isinstance(item, list) else item
 
-    def _text(self, text: str) -> str:
+    def id(self, name: str) -> str:
+        """An id; one that holds what a pattern takes out is another, so that results still find their calls."""
+        if name not in self._ids:
+            is_clean = self._patterned(name) == name
+            self._ids[name] = name if is_clean else f"redacted-{len(self._ids) + 1}"
+        return self._ids[name]
+
+    def counts(self, counts: Counts) -> Counts:
+        """The census, with the names of models as they may be said."""
+        models = {self._patterned(name): None for name in counts.models}
+        return replace(counts, models=models, model=self._patterned(counts.model) if counts.model else counts.model)
+
+    def _name(self, key: str, taken: Mapping[str, Any]) -> str:
+        """The name of a member; two that become alike are told apart."""
+        made = self._patterned(key)
+        return made if made == key or made not in taken else f"{made}#{len(taken) + 1}"
+
+    def _patterned(self, text: str) -> str:
         for rule, pattern in self._patterns:
             text, times = pattern.subn(REDACTED, text)
             self.hits[rule] += times
+        return text
+
+    def _text(self, text: str) -> str:
+        text = self._patterned(text)
         for rule, pattern in self._assigned:
             text, times = pattern.subn(rf"\g<name>{REDACTED}", text)
             self.hits[rule] += times

@@ -12,8 +12,8 @@ from typing import Any
 from harness.errors import ConfigError, FileExists
 from harness.filesystem import disk
 from harness.sessions.exporting import export_session
+from harness.sessions.headers import read_first_line
 from harness.sessions.layout import LEDGER_SUFFIX, Owner, SessionFiles
-from harness.sessions.reading import read_first_line
 from harness.text import read_json
 from harness.transcripts.export import bundle, claude, html, huggingface, markdown, penguin
 from harness.transcripts.export.base import Target, file_digest, safe_name
@@ -21,6 +21,7 @@ from harness.transcripts.export.redacting import Redaction, RedactionReport, red
 from harness.transcripts.formats.ledger import LedgerFormat
 from harness.transcripts.reader import Transcript, read
 from harness.transcripts.source import is_folder
+from harness.transcripts.telling import Tell
 
 __all__ = ["TARGETS", "Exported", "WrittenFile", "convert", "export"]
 
@@ -84,13 +85,16 @@ def convert(
     *,
     redaction: Redaction | None = None,
     overwrite: bool = False,
+    tell: Tell | None = None,
 ) -> Exported:
-    """Read a session and write it as `target`; see `export`. In a loop use `in_worker(convert, ...)`.
+    """Read a session and write it as `target`; see `export`, and `read` for `tell`.
+
+    In a loop use `in_worker(convert, ...)`.
 
     Raises what `read` and `export` raise.
     """
     _target(target)  # a name that is none is said before a long file is read
-    return export(read(source, session_id), target, out, redaction=redaction, overwrite=overwrite)
+    return export(read(source, session_id, tell=tell), target, out, redaction=redaction, overwrite=overwrite)
 
 
 def export(
@@ -106,8 +110,8 @@ def export(
     `out` is where; without it, the session's id in the working directory. The bundle of a session of this
     library is one file with its ledger, byte for byte, unless something is to be redacted. Blocking.
 
-    Raises `ConfigError` for an unknown target, `FileExists` where something is in the way and `overwrite`
-    was not said, `PersistenceError` where the disk refuses.
+    Raises `ConfigError` for an unknown target and for a place that is the session itself, `FileExists` where
+    something is in the way and `overwrite` was not said, `PersistenceError` where the disk refuses.
     """
     known = _target(target)
     owner = _owner(transcript) if known is bundle.TARGET and redaction is None else None
@@ -119,7 +123,9 @@ def export(
     if redaction is not None:
         transcript, report = redact_transcript(transcript, redaction)
     rendered = known.render(transcript, report)
-    files = tuple(_write(place / name if name else place, data, overwrite) for name, data in rendered.files.items())
+    places = {place / name if name else place: data for name, data in rendered.files.items()}
+    _spare_source(transcript.source, place, *places)
+    files = tuple(_write(path, data, overwrite) for path, data in places.items())
     return Exported(target, transcript.session_id, place, files, dict(rendered.left_out), report)
 
 
@@ -139,6 +145,7 @@ def _own_bundle(transcript: Transcript, owner: Owner, out: Path | None) -> Expor
     """A session of this library goes as it is: its ledger byte for byte, in one file that its import verifies."""
     source = transcript.source
     place = out or Path(f"{safe_name(transcript.session_id)}.zip")
+    _spare_source(source, place)
     disk.make_folder(place.parent)
     made = export_session(SessionFiles(source.parent, source.name.removesuffix(LEDGER_SUFFIX)), owner, place)
     written = WrittenFile(place, **file_digest(place))
@@ -162,6 +169,12 @@ def _check_free(place: Path, *, wants_folder: bool, overwrite: bool) -> None:
     is_full = bool(disk.list_folder(place)) if is_a_folder else is_there
     if is_full and not overwrite:
         raise FileExists(f"{place} is there already; name another place, or say that it may be overwritten")
+
+
+def _spare_source(source: Path, *places: Path) -> None:
+    """What is being read is not overwritten, not even where that was allowed: the copy holds less than it."""
+    if any(place.resolve() == source.resolve() for place in places):
+        raise ConfigError(f"{source} is the session that is read and stays as it is; name another place")
 
 
 def _write(path: Path, data: bytes, overwrite: bool) -> WrittenFile:

@@ -11,6 +11,7 @@ from enum import IntEnum
 from pathlib import Path
 
 from harness.transcripts.assembly import Assembly
+from harness.transcripts.database import database_marks
 from harness.transcripts.lines import Record, TranscriptWarning
 from harness.transcripts.pieces import About, Reader, Subagent
 from harness.transcripts.source import FileSource, Source
@@ -129,6 +130,10 @@ class Format:
         """The session that started this one, for a sub-agent that is known by its file's name."""
         return None
 
+    def listed_title(self, path: Path, session_id: str) -> str:
+        """The title that a list beside a file has for its session; empty where there is no such list."""
+        return ""
+
     def is_document(self, path: Path) -> bool:
         """Whether a file has to be read whole, because its lines are no records."""
         return False
@@ -136,6 +141,10 @@ class Format:
     def listed(self, path: Path) -> list[Listed] | None:
         """The sessions in a container; None where a file is one session."""
         return None
+
+    def marks(self, path: Path) -> tuple[object, ...]:
+        """What changes whenever the session of a file does: its size and time, and those of a database's log."""
+        return database_marks(path)
 
     def open(self, path: Path, session_id: str) -> Opened:
         """A session of a file of this format."""

@@ -126,7 +126,7 @@ class BundleReader(Reader):
             content = [self._block(item) for item in blocks.items(block.get("content")) if isinstance(item, dict)]
             return {**block, "id": blocks.word(block.get("id")) or self.place("result"), "content": content}
         self.counts.images += kind in ("image", "unreadable_image")
-        return block if isinstance(kind, str) else blocks.unknown(block)
+        return blocks.kept_block(block) if isinstance(kind, str) else blocks.unknown(block)
 
 
 class BundleFormat(Format):

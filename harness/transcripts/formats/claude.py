@@ -17,9 +17,10 @@ from harness.transcripts.assembly import Assembly
 from harness.transcripts.blocks import BlockDict
 from harness.transcripts.formats.base import Format, Place, Verdict, Where
 from harness.transcripts.formats.claude_queue import QueueAssembly
-from harness.transcripts.lines import Record
+from harness.transcripts.lines import Record, parsed_lines
 from harness.transcripts.pieces import Reader, Subagent
-from harness.transcripts.source import FileSource, file_mark, small_file
+from harness.transcripts.refusing import path_text
+from harness.transcripts.source import neighbours, small_file
 from harness.transcripts.turns import Aside
 
 __all__ = ["FORMATS", "ClaudeFormat", "ClaudeReader", "is_harness_text"]
@@ -297,9 +298,9 @@ class ClaudeFormat(Format):
 
     def subagents(self, path: Path) -> list[Subagent]:
         """See `Format`."""
-        below = path.with_suffix("") / "subagents"
-        found = [_described(below / item.name) for item in disk.list_folder(below) if _is_agent(item.name)]
-        siblings = [path.parent / item.name for item in disk.list_folder(path.parent) if _is_agent(item.name)]
+        below = path.with_suffix("")
+        found = [] if disk.is_link(below) else [_described(one) for one in _agents(below / "subagents")]
+        siblings = _agents(path.parent)
         return found + [_described(other) for other in siblings if other != path and _belongs(other, path.stem)]
 
 
@@ -316,8 +317,8 @@ def _usage(usage: object) -> dict[str, int]:
     )
 
 
-def _is_agent(name: str) -> bool:
-    return name.startswith(_AGENT) and name.endswith(".jsonl")
+def _agents(folder: Path) -> list[Path]:
+    return [one for one in neighbours(folder) if one.name.startswith(_AGENT) and one.suffix == ".jsonl"]
 
 
 def _described(path: Path) -> Subagent:
@@ -326,13 +327,13 @@ def _described(path: Path) -> Subagent:
     found = blocks.parsed((small_file(beside) or b"").decode("utf-8", "replace"))
     meta = found if isinstance(found, dict) else {}
     return Subagent(
-        path.stem,
-        str(path),
+        path_text(path.stem),
+        path_text(path),
         blocks.word(meta.get("toolUseId")),
         blocks.text_of(meta.get("description")),
     )
 
 
 def _belongs(path: Path, session_id: str) -> bool:
-    first = next(FileSource(path, min(64 * 1024, file_mark(path).size)).lines(), None)
+    first = next(parsed_lines([(small_file(path) or b"").partition(b"\n")[0]]), None)
     return first is not None and first.record is not None and first.record.get("sessionId") == session_id

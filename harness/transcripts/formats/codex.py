@@ -59,7 +59,9 @@ class CodexReader(Reader):
 
     def record(self, record: Record) -> None:
         """See `Reader`."""
-        kind, payload = unwrap(record)
+        kind, payload = record.get("type"), record.get("payload")
+        if type(payload) is not dict:
+            kind, payload = unwrap(record)
         at = self.saw_time(record.get("timestamp"))
         if kind == "response_item":
             self._item(at, payload)
@@ -72,8 +74,8 @@ class CodexReader(Reader):
             self.piece("compaction", [blocks.text(blocks.text_of(payload.get("message")))], at)
         elif kind == "session_meta":
             self._meta(at, payload)
-        elif kind not in _TYPES and "record_type" not in record:
-            self.warn("unknown_record", f"type {kind[:80]!r} is not known")
+        elif str(kind) not in _TYPES and "record_type" not in record:
+            self.warn("unknown_record", f"type {str(kind)[:80]!r} is not known")
 
     def _context(self, at: str | None, payload: Record) -> None:
         self.counts.saw_model(payload.get("model"))
@@ -86,17 +88,16 @@ class CodexReader(Reader):
         if payload.get("thread_source") == "subagent" or spawned is not None:
             self.warn("subagent", "the rollout of a sub-agent, not of a conversation with a person")
         found = blocks.word(payload.get("id"))
-        self.note("meta", {"id": found, "provider": blocks.word(payload.get("model_provider"))}, at)
+        forked = blocks.word(payload.get("forked_from_id"))
+        self.note("meta", {"provider": blocks.word(payload.get("model_provider")), "forked": forked is not None}, at)
         if self.about.session_id is not None or found is None:
             return
         self.about.session_id = found
         self.about.cwd = blocks.word(payload.get("cwd")) or self.about.cwd
-        self.about.forked_from = blocks.word(payload.get("forked_from_id"))
+        self.about.forked_from = forked
         self.about.parent = blocks.word(payload.get("parent_thread_id")) or _spawner(spawned)
         git = payload.get("git")
         self.about.branch = blocks.word(git.get("branch")) if isinstance(git, dict) else None
-        if self.about.forked_from is not None:
-            self.note("fork")
 
     def _event(self, at: str | None, payload: Record) -> None:
         kind = blocks.text_of(payload.get("type"))
@@ -166,9 +167,9 @@ class CodexReader(Reader):
     def _call(self, item: Record) -> BlockDict:
         key = blocks.word(item.get("call_id")) or blocks.word(item.get("id")) or self.place()
         name = blocks.word(item.get("name")) or str(item["type"]).removesuffix("_call")
-        given: object = next(
-            (item[field] for field in ("arguments", "input", "action") if item.get(field) is not None), {}
-        )
+        given: object = item.get("arguments")
+        for field in ("input", "action"):
+            given = item.get(field) if given is None else given
         return blocks.call_block(key, name, self.settled(given) if isinstance(given, dict) else given)
 
     def _result(self, at: str | None, item: Record) -> None:

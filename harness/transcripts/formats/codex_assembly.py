@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
+from operator import add
 from typing import Any
 
 from harness.transcripts.assembly import Assembly, Draft, Span
-from harness.transcripts.blocks import BlockDict, integer, usage_dict
+from harness.transcripts.blocks import BlockDict, counts, integer, usage_dict
 from harness.transcripts.pieces import Piece
 from harness.transcripts.stats import Tokens
 from harness.transcripts.turns import Turn
@@ -27,6 +28,8 @@ _FIELDS = (
     "output_tokens",
     "reasoning_output_tokens",
 )
+_NONE = (0,) * len(_FIELDS)
+_OUTPUT = _FIELDS.index("output_tokens")
 _MIRROR = "mirror:"
 _PAUSE = 1.0
 
@@ -35,8 +38,7 @@ class TokenTotals:
     """Adds up the processes that wrote one rollout; each counts from zero."""
 
     def __init__(self) -> None:
-        self._ended = dict.fromkeys(_FIELDS, 0)
-        self._running = dict.fromkeys(_FIELDS, 0)
+        self._ended = self._running = _NONE
         self.is_known = False
 
     def count(self, info: object) -> dict[str, int] | None:
@@ -45,19 +47,19 @@ class TokenTotals:
         if total is None or total == self._running:
             return None
         self.is_known = True
-        if total["output_tokens"] < self._running["output_tokens"]:
-            self._ended = {name: self._ended[name] + self._running[name] for name in _FIELDS}
+        if total[_OUTPUT] < self._running[_OUTPUT]:
+            self._ended = tuple(map(add, self._ended, self._running))
         self._running = total
         request = _tokens(info, "last_token_usage")
         return _usage(request) if request else None
 
     def forget(self) -> None:
         """What was counted so far was spent by another session, and the totals go on from there."""
-        self._ended = {name: -value for name, value in self._running.items()}
+        self._ended = tuple(-value for value in self._running)
 
     def usage(self) -> dict[str, int]:
         """The tokens of this rollout. Fresh input leaves cached tokens out."""
-        return _usage({name: max(0, self._ended[name] + self._running[name]) for name in _FIELDS})
+        return _usage(tuple(max(0, total) for total in map(add, self._ended, self._running)))
 
 
 class CodexAssembly(Assembly):
@@ -75,6 +77,7 @@ class CodexAssembly(Assembly):
         self._last: Draft | None = None
         self._opening: int | None = None
         self._opened: dict[int, int] = {}
+        self._first_meta: Piece | None = None
 
     def add(self, pieces: Iterable[Piece]) -> None:
         """Which events are needed is only known when all items are."""
@@ -91,8 +94,10 @@ class CodexAssembly(Assembly):
         return [replace(span, offset=self._opened.get(span.offset, span.offset)) for span in super().spans()]
 
     def prime(self, head: Iterable[Piece]) -> None:
-        """See `Assembly`: who speaks in items at the beginning does so to the end."""
-        self._spoken |= {piece.note for piece in head if piece.kind != "note"}
+        """See `Assembly`: who speaks in items at the beginning does so to the end; whose rollout it is stands there."""
+        pieces = list(head)
+        self._spoken |= {piece.note for piece in pieces if piece.kind != "note"}
+        self._first_meta = next((piece for piece in pieces if piece.note == "meta"), None)
 
     def tokens(self) -> Tokens:
         """The totals of every process that wrote this rollout, added up."""
@@ -131,22 +136,24 @@ class CodexAssembly(Assembly):
 
     def answer(self, piece: Piece) -> None:
         """One more piece of the open message, or the first of a new one."""
-        self._opening = None
-        if self._open is None:
-            self._open = self._last = self.keep(Draft("answer", piece.line, piece.offset, piece.at))
-            self._open.fields = {"provider": self._provider, **({"model": self._model} if self._model else {})}
-        self._open.until = piece.offset
-        made = [self._attributed(block) for block in piece.blocks]
-        self.extend(self._open, Piece("answer", piece.line, piece.offset, piece.at, made))
+        self._opening, draft = None, self._open
+        if draft is None:
+            draft = self._open = self._last = self.keep(Draft(piece))
+            draft.fields = {"provider": self._provider, **({"model": self._model} if self._model else {})}
+            draft.blocks = []
+        draft.until = piece.offset
+        said = self.unseen(piece)
+        draft.blocks += [self._attributed(block) for block in said] if piece.note == "reasoning" else said
 
     def _settle(self) -> None:
         """Put everything together, once."""
         waiting, self._waiting = self._waiting, []
-        self._spoken |= {piece.note for piece in waiting if piece.kind != "note"}
         for piece in waiting:
-            if piece.note == "exit" and isinstance(piece.data[0], str) and isinstance(piece.data[1], int):
+            if piece.kind != "note":
+                self._spoken.add(piece.note)
+            elif piece.note == "exit" and isinstance(piece.data[0], str) and isinstance(piece.data[1], int):
                 self._exits[piece.data[0]] = piece.data[1]
-        inherited = _inherited(waiting)
+        inherited = _inherited(waiting, self._first_meta)
         super().add(waiting[:inherited])
         if inherited:
             self._totals.forget()
@@ -158,9 +165,10 @@ class CodexAssembly(Assembly):
         """Add one request's tokens to the message it made."""
         usage = self._totals.count(info)
         if usage and self._last is not None:
-            known = self._last.fields.get("usage", {})
-            total = {name: known.get(name, 0) + value for name, value in usage.items()}
-            self._last.fields = {**self._last.fields, "usage": total}
+            known = self._last.fields.get("usage")
+            if known is not None:
+                usage = {name: integer(known[name] + value) for name, value in usage.items()}
+            self._last.fields = {**self._last.fields, "usage": usage}
 
     def _mirrored(self, piece: Piece, role: str) -> None:
         if role in self._spoken:
@@ -182,35 +190,41 @@ class CodexAssembly(Assembly):
         return {**block, "opaque": {"provider": self._provider, **model, "data": block["opaque"]["data"]}}
 
 
-def _inherited(pieces: list[Piece]) -> int:
+def _is_fork(meta: Piece) -> bool:
+    data: Any = meta.data
+    return bool(data["forked"])
+
+
+def _inherited(pieces: list[Piece], first: Piece | None) -> int:
     """How many pieces of a fork are its parent's: they were all written at once, before anything else.
 
     A fork is known by its own first line and by its parent's behind it. The history ends where the
     writing paused, or where the newest task begins.
     """
     metas = [n for n, piece in enumerate(pieces) if piece.note == "meta"]
-    if not any(piece.note == "fork" for piece in pieces) or len(metas) < 2:
+    if len(metas) < 2:
+        return 0
+    here = pieces[metas[0]]
+    if not _is_fork(here) or (first is not None and first.offset != here.offset):
         return 0
     last: datetime | None = None
     for number, piece in enumerate(pieces[metas[1] :], start=metas[1]):
-        here = datetime.fromisoformat(piece.at) if piece.at else last
-        if last and here and (here - last).total_seconds() > _PAUSE:
+        now = datetime.fromisoformat(piece.at) if piece.at else last
+        if last and now and (now - last).total_seconds() > _PAUSE:
             return number
-        last = here
+        last = now
     return max((n for n, piece in enumerate(pieces) if piece.note == "task"), default=0)
 
 
-def _tokens(info: object, name: str) -> dict[str, int] | None:
+def _tokens(info: object, name: str) -> tuple[int, ...] | None:
+    """Counts in the order of `_FIELDS`."""
     found = info.get(name) if isinstance(info, dict) else None
-    return {field: integer(found.get(field)) for field in _FIELDS} if isinstance(found, dict) else None
+    if not isinstance(found, dict):
+        return None
+    told = tuple(map(found.get, _FIELDS, _NONE))
+    return told if counts(told) else tuple(map(integer, told))
 
 
-def _usage(tokens: dict[str, int]) -> dict[str, int]:
-    cached = tokens["cached_input_tokens"]
-    return usage_dict(
-        tokens["input_tokens"] - cached,
-        cached,
-        tokens["cache_write_input_tokens"],
-        tokens["output_tokens"],
-        tokens["reasoning_output_tokens"],
-    )
+def _usage(tokens: tuple[int, ...]) -> dict[str, int]:
+    given, cached, written, out, reasoning = tokens
+    return usage_dict(given - cached, cached, written, out, reasoning)

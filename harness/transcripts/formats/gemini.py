@@ -5,21 +5,25 @@ Results stand inside their calls. Fresh input is `input` without `cached`; thoug
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
+from harness.filesystem import disk
 from harness.transcripts import blocks
 from harness.transcripts.blocks import BlockDict
 from harness.transcripts.document import read_document
 from harness.transcripts.formats.base import Format, Opened, Place, Verdict, Where
-from harness.transcripts.lines import Record, TranscriptWarning
+from harness.transcripts.lines import Line, Record, TranscriptWarning, parsed_lines
 from harness.transcripts.pieces import About, Reader
-from harness.transcripts.source import FileSource, RowSource, file_mark
+from harness.transcripts.rows import RowSource
+from harness.transcripts.source import FileSource, file_mark
 
 __all__ = ["FORMATS", "GeminiFormat", "GeminiReader"]
 
 _TYPES = frozenset({"user", "gemini", "info", "error", "warning"})
 _FAILED = frozenset({"error", "cancelled"})
+_NEAR = 4 * 1024 * 1024
 
 
 class GeminiReader(Reader):
@@ -131,60 +135,121 @@ class GeminiFormat(Format):
 
     def open(self, path: Path, session_id: str) -> Opened:
         """See `Format`."""
+        first = next(FileSource(path).lines(), None)
+        if first is not None and first.record is not None and not self.judge_document(first.record):
+            return _open_lines(path, session_id)
         document = read_document(path)
-        value = document.value if document is not None and not document.is_cut else None
-        if isinstance(value, dict) and self.judge_document(value):
+        if document is not None and self.judge_document(document.value):
+            value: Record = document.value
             records = [item for item in value["messages"] if isinstance(item, dict)]
-            return _opened(path, value, records, session_id, (1, 0), ())
+            source = RowSource.of(records, [record.get("id") for record in records])
+            text = "the document was cut before its end; it may be being written just now"
+            warnings = (TranscriptWarning("truncated", 0, text),) if document.is_cut else ()
+            return _opened(path, value, source, session_id, (1, 0), warnings)
         return _open_lines(path, session_id)
 
 
 FORMATS = (GeminiFormat(),)
 
 
+class _At(NamedTuple):
+    """Where a message stands: the line, and within a line that holds several, which of them it is."""
+
+    offset: int
+    size: int
+    item: int | None = None
+
+
+class _Messages:
+    """The messages of a file of lines, by their places; a few of odd lines as they are."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._found: dict[str, _At | Record] = {}
+        self._held: tuple[int, Record] = (-1, {})
+
+    def apply(self, line: Line, record: Record, about: Record) -> None:
+        """One line: settings, a message new or again, or a step back."""
+        changed = record.get("$set")
+        if isinstance(changed, dict):
+            about.update({name: value for name, value in changed.items() if name != "messages"})
+            if isinstance(changed.get("messages"), list):
+                self._found = dict(self._replaced(line, changed["messages"]))
+        elif "$rewindTo" in record:
+            self._rewind(record["$rewindTo"])
+        elif "type" not in record and "sessionId" in record:
+            about.update(record)
+        else:
+            self._found[blocks.word(record.get("id")) or f"line-{line.number}"] = self._place(line, record)
+
+    def source(self) -> RowSource:
+        """All that was said and not taken back."""
+        places = list(self._found.values())
+        return RowSource(lambda first, stop: self._read(places[first:stop]), list(self._found))
+
+    def _replaced(self, line: Line, messages: list[object]) -> Iterator[tuple[str, _At | Record]]:
+        for number, item in enumerate(messages):
+            if isinstance(item, dict):
+                yield str(item.get("id") or f"set-{line.number}-{number}"), self._place(line, item, number)
+
+    def _rewind(self, key: object) -> None:
+        keys = list(self._found)
+        for gone in keys[keys.index(key) :] if key in keys else ():
+            del self._found[gone]
+
+    def _place(self, line: Line, record: Record, item: int | None = None) -> _At | Record:
+        # What is left of a torn line, and the first line of a file, may not begin where the line does.
+        return record if line.is_bad or line.offset == 0 else _At(line.offset, len(line.raw), item)
+
+    def _read(self, places: list[_At | Record]) -> Iterator[Record | None]:
+        """The messages at some places; from the file all at once where they are close together."""
+        stored = [place for place in places if isinstance(place, _At)]
+        start = min((place.offset for place in stored), default=0)
+        end = max((place.offset + place.size for place in stored), default=0)
+        near = disk.read(self._path, start, end - start) if end - start <= _NEAR else b""
+        for place in places:
+            if isinstance(place, _At):
+                begun = place.offset - start
+                raw = near[begun : begun + place.size] or disk.read(self._path, place.offset, place.size)
+                yield self._message(place, raw)
+            else:
+                yield place
+
+    def _message(self, place: _At, raw: bytes) -> Record | None:
+        if self._held[0] != place.offset:  # a line that holds several is read once for them
+            line = next(parsed_lines([raw], place.offset), None)
+            self._held = (place.offset, line.record if line is not None and line.record is not None else {})
+        record = self._held[1]
+        if place.item is None:
+            return record or None
+        changed = record.get("$set")
+        found = changed.get("messages") if isinstance(changed, dict) else None
+        item = found[place.item] if isinstance(found, list) and place.item < len(found) else None
+        return item if isinstance(item, dict) else None
+
+
 def _open_lines(path: Path, session_id: str) -> Opened:
     about: Record = {}
-    messages: dict[str, Record] = {}
+    messages = _Messages(path)
     warnings: list[TranscriptWarning] = []
     count = bad = 0
     for line in FileSource(path).lines():
         count, bad = count + 1, bad + line.is_bad
         warnings += [line.warning] if line.warning is not None else []
         if line.record is not None:
-            _apply(line.record, about, messages, line.number)
-    return _opened(path, about, list(messages.values()), session_id, (count, bad), tuple(warnings))
-
-
-def _apply(record: Record, about: Record, messages: dict[str, Record], number: int) -> None:
-    """One line: settings, a message new or again, or a step back."""
-    changed = record.get("$set")
-    if isinstance(changed, dict):
-        about.update({name: value for name, value in changed.items() if name != "messages"})
-        if isinstance(changed.get("messages"), list):
-            found = [item for item in changed["messages"] if isinstance(item, dict)]
-            messages.clear()
-            messages.update({str(item.get("id") or f"set-{number}-{n}"): item for n, item in enumerate(found)})
-    elif "$rewindTo" in record:
-        keys = list(messages)
-        start = keys.index(record["$rewindTo"]) if record["$rewindTo"] in keys else len(keys)
-        for key in keys[start:]:
-            del messages[key]
-    elif "type" not in record and "sessionId" in record:
-        about.update(record)
-    else:
-        messages[blocks.word(record.get("id")) or f"line-{number}"] = record
+            messages.apply(line, line.record, about)
+    return _opened(path, about, messages.source(), session_id, (count, bad), tuple(warnings))
 
 
 def _opened(
     path: Path,
     about: Record,
-    records: list[Record],
+    source: RowSource,
     session_id: str,
     counted: tuple[int, int],
     warnings: tuple[TranscriptWarning, ...],
 ) -> Opened:
     found = blocks.word(about.get("sessionId")) or session_id or path.stem
-    source = RowSource.of([(record, len(blocks.json_text(record))) for record in records])
     directories = about.get("directories")
     cwd = blocks.word(directories[0]) if isinstance(directories, list) and directories else None
     parent = path.parent.name if about.get("kind") == "subagent" else None

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from harness.errors import TranscriptRefused
 from harness.filesystem import disk
 from harness.transcripts import blocks
 from harness.transcripts.blocks import BlockDict
-from harness.transcripts.database import MAGIC, Row, columns, query, read_database
+from harness.transcripts.database import MAGIC, Row, columns, first_column, query, read_database
 from harness.transcripts.document import read_document
 from harness.transcripts.formats.base import Format, Listed, Opened, Place, Verdict, Where
 from harness.transcripts.lines import Record
 from harness.transcripts.pieces import About, Reader
-from harness.transcripts.source import FileSource, RowSource, file_mark
+from harness.transcripts.rows import RowSource
+from harness.transcripts.source import FileSource, file_mark
 from harness.transcripts.times import stamp
 from harness.transcripts.turns import Aside
 
@@ -137,23 +140,27 @@ class HermesFormat(Format):
     def open(self, path: Path, session_id: str) -> Opened:
         """See `Format`."""
         if _is_database(path):
-            rows, records = read_database(path, lambda c: (_sessions(c), _messages(c, session_id)))
-            return _opened(rows, records, path, session_id)
-        values = list(_documents(path))
-        rows = [_as_row(value, path) for value in values]
-        chosen = next((v for v, row in zip(values, rows, strict=True) if row["id"] == session_id), values[0])
-        messages = chosen["messages"] if isinstance(chosen["messages"], list) else []
-        records = [message for message in messages if isinstance(message, dict)]
-        return _opened(rows, records, path, session_id or str(rows[0]["id"]))
+            rows, keys = read_database(path, lambda connection: (_sessions(connection), _keys(connection, session_id)))
+            found = RowSource(lambda first, stop: read_database(path, partial(_messages, keys=keys[first:stop])), keys)
+            return _opened(rows, found, path, session_id)
+        rows, chosen = [], None
+        for value in _documents(path):
+            rows.append(_as_row(value, path))
+            if chosen is None or rows[-1]["id"] == session_id:
+                chosen = value["messages"]
+        records = [message for message in chosen if isinstance(message, dict)] if isinstance(chosen, list) else []
+        source = RowSource.of(
+            records, [(record.get("id", at), record.get("active")) for at, record in enumerate(records)]
+        )
+        return _opened(rows, source, path, session_id or str(rows[0]["id"]))
 
 
 FORMATS = (HermesFormat(),)
 
 
-def _opened(rows: list[Row], records: Sequence[Record], path: Path, session_id: str) -> Opened:
+def _opened(rows: list[Row], source: RowSource, path: Path, session_id: str) -> Opened:
     row = next(row for row in rows if row["id"] == session_id)
     size = file_mark(path).size if row is rows[0] else 0
-    source = RowSource.of([(record, len(blocks.json_text(record))) for record in records])
     about = About(
         session_id=session_id,
         title=blocks.word(row.get("title")),
@@ -176,11 +183,21 @@ def _sessions(connection: sqlite3.Connection) -> list[Row]:
     return query(connection, f"SELECT {names} FROM sessions ORDER BY started_at, id")  # noqa: S608 - our own names
 
 
-def _messages(connection: sqlite3.Connection, session_id: str) -> list[Row]:
+def _keys(connection: sqlite3.Connection, session_id: str) -> list[str]:
+    """The messages of a session, in order: the id of each, and whether it is active where that is told."""
+    active = "coalesce(active, '')" if "active" in columns(connection, "messages") else "''"
+    sql = f"SELECT id || ' ' || {active} FROM messages WHERE session_id = ? ORDER BY id"  # noqa: S608 - our own names
+    return first_column(connection, sql, session_id)
+
+
+def _messages(connection: sqlite3.Connection, keys: Sequence[str]) -> list[Record | None]:
+    """What some messages say."""
     there = columns(connection, "messages")
-    names = ", ".join(name for name in _MESSAGE if name in there)
-    sql = f"SELECT {names} FROM messages WHERE session_id = ? ORDER BY id"  # noqa: S608 - our own names
-    return query(connection, sql, session_id)
+    names, among = ", ".join(name for name in _MESSAGE if name in there), ", ".join("?" * len(keys))
+    sql = f"SELECT {names} FROM messages WHERE id IN ({among})"  # noqa: S608 - our own names, and question marks
+    ids = [key.rpartition(" ")[0] for key in keys]
+    found = {str(row["id"]): row for row in query(connection, sql, *ids)}
+    return [found.get(key) for key in ids]
 
 
 def _is_session(value: Record) -> bool:
@@ -190,14 +207,17 @@ def _is_session(value: Record) -> bool:
 
 
 def _documents(path: Path) -> Iterator[Record]:
-    document = read_document(path)
+    """The sessions of a file: one a line, or one that is the whole file."""
+    found = (line.record for line in FileSource(path).lines() if line.record is not None and _is_session(line.record))
+    first = next(FileSource(path).lines(), None)
+    document = read_document(path) if first is None or first.record is None else None
     if document is not None and isinstance(document.value, dict) and not document.is_cut:
         yield document.value
         return
-    found = [line.record for line in FileSource(path).lines() if line.record and _is_session(line.record)]
-    if not found:
+    one = next(found, None)
+    if one is None:
         raise TranscriptRefused("unknown_format", f"{path} holds no session of Hermes any more; read it again")
-    yield from found
+    yield from chain((one,), found)
 
 
 def _as_row(value: Record, path: Path) -> Row:

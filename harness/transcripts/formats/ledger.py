@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from harness.errors import FileMissing, PersistenceError
+from harness.filesystem import disk
 from harness.sessions.blobs import read_blob, try_expand
+from harness.sessions.index import HANDOFF, SessionInfo, parse_index
 from harness.sessions.layout import LEDGER_SUFFIX
 from harness.transcripts import blocks
 from harness.transcripts.assembly import Assembly
@@ -15,7 +18,8 @@ from harness.transcripts.blocks import BlockDict
 from harness.transcripts.chain import ChainReader
 from harness.transcripts.formats.base import Format, Opened, Place, Verdict, Where
 from harness.transcripts.lines import Line, Record, TranscriptWarning
-from harness.transcripts.pieces import Piece, Subagent
+from harness.transcripts.memo import Memo
+from harness.transcripts.pieces import Subagent
 from harness.transcripts.source import FileSource
 from harness.transcripts.turns import Kind
 
@@ -28,6 +32,7 @@ _TYPES = frozenset(
     }
 )
 _VIA: dict[str, Kind] = {"user": "prompt", "steer": "queued", "hook": "context", "summary": "compaction"}
+_lists = Memo(64)
 _STORED = b'"stored":{"sha256":"'
 
 
@@ -40,17 +45,18 @@ class LedgerAssembly(Assembly):
 class LedgerReader(ChainReader):
     """Reads the lines of one ledger."""
 
-    link = "prevHash"
+    hash_field = "prevHash"
 
     def record(self, record: Record) -> None:
         """See `Reader`."""
         kind = record.get("type")
+        self.link(record.get("id"), record.get("parentId"))
         at = self.saw_time(record.get("timestamp"))
         if kind == "message":
             self._message(at, record)
         elif kind == "compaction":
             self.counts.compactions += 1
-            self._add("compaction", record, at, [blocks.text(blocks.text_of(record.get("summary")))])
+            self.piece("compaction", [blocks.text(blocks.text_of(record.get("summary")))], at)
         elif kind == "binding":
             self._binding(at, record)
         elif kind == "event":
@@ -60,24 +66,24 @@ class LedgerReader(ChainReader):
                 self._header(record)
             elif not isinstance(kind, str) or kind not in _TYPES:
                 self.warn("unknown_record", f"type {str(kind)[:80]!r} is not known")
-            self._add("note", record, at, ())
-
-    def _add(self, kind: Any, record: Record, at: str | None, content: Iterable[BlockDict], **more: Any) -> Piece:
-        entry, parent = blocks.word(record.get("id")), blocks.word(record.get("parentId"))
-        return self.piece(kind, content, at, entry=entry, parent=parent, **more)
+            self.piece("note", (), at)
 
     def _header(self, record: Record) -> None:
         self.about.session_id = self.about.session_id or blocks.word(record.get("session"))
         self.about.cwd = blocks.word(record.get("workspace")) or self.about.cwd
+        self.about.agent = blocks.text_of(record.get("agent"))
+        self.about.tenant = "/".join(blocks.text_of(part) for part in blocks.items(record.get("tenant")))
         parent, forked = record.get("parent"), record.get("forkedFrom")
-        self.about.parent = blocks.word(parent.get("session")) if isinstance(parent, dict) else None
+        # Without a call it is the session that was handed over to this one, which is no sub-agent's.
+        started = parent if isinstance(parent, dict) and "toolCallId" in parent else {}
+        self.about.parent = blocks.word(started.get("session"))
         self.about.forked_from = blocks.word(forked.get("session")) if isinstance(forked, dict) else None
 
     def _message(self, at: str | None, record: Record) -> None:
         message = record.get("message")
         if not isinstance(message, dict):
             self.warn("unknown_record", "a message line without a message")
-            self._add("note", record, at, ())
+            self.piece("note", (), at)
             return
         found = message.get("content")
         listed = [self._said(block) for block in found if isinstance(block, dict)] if isinstance(found, list) else []
@@ -90,11 +96,13 @@ class LedgerReader(ChainReader):
             return
         results = [block for block in listed if block["type"] == "toolResult"]
         for block in results:
-            self._add("results", record, at, [block])
-        rest = [block for block in listed if block["type"] != "toolResult"]
-        if rest or not results:
+            self.piece("results", [block], at)
+        if told := [block for block in listed if HANDOFF in block]:  # of another session, and no word of the person
+            self.piece("context", told, at)
+        rest = [block for block in listed if block["type"] != "toolResult" and HANDOFF not in block]
+        if rest or not (results or told):
             kind = _VIA.get(via, "context" if role != "user" else "prompt")
-            self._add(kind, record, at, rest, fields=fields)
+            self.piece(kind, rest, at, fields)
             if kind == "prompt":
                 self.counts.prompts_lt += any(not str(b.get("text", "<")).lstrip().startswith("<") for b in rest)
 
@@ -112,7 +120,7 @@ class LedgerReader(ChainReader):
             return {**block, "id": blocks.word(block.get("id")) or self.place("result"), "content": content}
         if kind == "image":
             self.counts.images += 1
-        return block if isinstance(kind, str) else blocks.unknown(block)
+        return blocks.kept_block(block) if isinstance(kind, str) else blocks.unknown(block)
 
     def _answer(
         self, at: str | None, record: Record, said: list[BlockDict], fields: dict[str, Any], usage: object
@@ -120,21 +128,23 @@ class LedgerReader(ChainReader):
         self.counts.assistant_msgs += 1
         self.counts.saw_model(fields.get("model"))
         numbers = {k: blocks.integer(v) for k, v in usage.items()} if isinstance(usage, dict) else None
-        self._add("answer", record, at, said, fields=fields, usage=numbers)
+        self.piece("answer", said, at, fields, usage=numbers)
 
     def _binding(self, at: str | None, record: Record) -> None:
         """The system texts that were new in this binding."""
         found = record.get("system")
         parts = [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
         texts = [blocks.text(item["text"]) for item in parts if isinstance(item.get("text"), str)]
-        self._add("context" if texts else "note", record, at, texts)
+        self.piece("context" if texts else "note", texts, at)
 
     def _event(self, at: str | None, record: Record) -> None:
         kind, data = blocks.text_of(record.get("kind")), record.get("data")
         told = data if isinstance(data, dict) else {}
         if kind == "subagent" and (child := blocks.word(told.get("session"))):
             self.about.subagents.append(Subagent(child, call=blocks.word(told.get("toolCallId"))))
-        self._add("meta", record, at, [{"type": "event", "kind": kind, "data": self.settled(data)}])
+        elif kind == "title":
+            self.about.title = blocks.word(told.get("title"))
+        self.piece("meta", [{"type": "event", "kind": kind, "data": self.settled(data)}], at)
 
 
 class _LedgerSource(FileSource):
@@ -182,6 +192,14 @@ class LedgerFormat(Format):
         """See `Format`."""
         return found or path.name.removesuffix(LEDGER_SUFFIX)
 
+    def listed_title(self, path: Path, session_id: str) -> str:
+        """See `Format`."""
+        place = path.with_name("sessions.json")
+        mark = disk.mark(place)
+        infos = _lists.get(str(place), mark, lambda: _infos(place)) if mark else {}
+        info = infos.get(session_id)
+        return info.title if info else ""
+
     def places(self, where: Where) -> Sequence[Place]:
         """See `Format`."""
         named = where.env.get("HARNESS_WORKSPACE")
@@ -192,6 +210,13 @@ class LedgerFormat(Format):
         """See `Format`."""
         source = _LedgerSource(path)
         return Opened(source, session_id, source.total)
+
+
+def _infos(place: Path) -> dict[str, SessionInfo]:
+    try:
+        return parse_index(disk.read(place)) or {}
+    except (FileMissing, PersistenceError):
+        return {}  # made for listing: a session is there without it
 
 
 FORMATS = (LedgerFormat(),)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,13 @@ from harness.filesystem import disk
 from harness.text import clean, read_json
 from harness.transcripts import blocks
 from harness.transcripts.blocks import BlockDict
-from harness.transcripts.database import MAGIC, Row, columns, query, read_database
+from harness.transcripts.database import MAGIC, Row, columns, first_column, query, read_database
 from harness.transcripts.document import read_document
 from harness.transcripts.formats.base import Format, Listed, Opened, Place, Where
 from harness.transcripts.lines import Record, TranscriptWarning
 from harness.transcripts.pieces import About, Reader, Subagent
-from harness.transcripts.source import RowSource, file_mark
+from harness.transcripts.rows import RowSource
+from harness.transcripts.source import file_mark
 from harness.transcripts.times import stamp
 
 __all__ = ["FORMATS", "OpencodeFormat", "OpencodeReader"]
@@ -164,9 +166,8 @@ class OpencodeFormat(Format):
         """See `Format`."""
         if not _is_database(path):
             return _open_document(path)
-        sessions, source = read_database(
-            path, lambda connection: (_sessions(connection), _rows(connection, session_id))
-        )
+        sessions, keys = read_database(path, lambda connection: (_sessions(connection), _keys(connection, session_id)))
+        source = RowSource(lambda first, stop: read_database(path, partial(_messages, keys=keys[first:stop])), keys)
         row = next(row for row in sessions if row["id"] == session_id)
         size = file_mark(path).size if row is sessions[0] else 0
         children = [
@@ -197,21 +198,21 @@ def _sessions(connection: sqlite3.Connection) -> list[Row]:
     return query(connection, f"SELECT {names} FROM session ORDER BY time_created, id")  # noqa: S608 - our own names
 
 
-def _rows(connection: sqlite3.Connection, session_id: str) -> RowSource:
+def _keys(connection: sqlite3.Connection, session_id: str) -> list[str]:
+    """The messages of a session, in order, by their ids alone."""
+    return first_column(connection, "SELECT id FROM message WHERE session_id = ? ORDER BY id", session_id)
+
+
+def _messages(connection: sqlite3.Connection, keys: Sequence[str]) -> list[Record | None]:
+    """What some messages say, with their parts."""
+    among = ", ".join("?" * len(keys))
     parts: dict[str, list[Any]] = {}
-    sizes: dict[str, int] = {}
-    sql = (
-        "SELECT part.message_id, part.id, part.data FROM part JOIN message ON message.id = part.message_id "
-        "WHERE message.session_id = ? ORDER BY part.id"
-    )
-    for row in query(connection, sql, session_id):
+    sql = f"SELECT message_id, id, data FROM part WHERE message_id IN ({among}) ORDER BY id"  # noqa: S608 - question marks
+    for row in query(connection, sql, *keys):
         parts.setdefault(row["message_id"], []).append({"id": row["id"], **_object(row["data"])})
-        sizes[row["message_id"]] = sizes.get(row["message_id"], 0) + len(str(row["data"]))
-    records = []
-    for row in query(connection, "SELECT id, data FROM message WHERE session_id = ? ORDER BY id", session_id):
-        record = {"info": {"id": row["id"], **_object(row["data"])}, "parts": parts.get(row["id"], [])}
-        records.append((record, len(str(row["data"])) + sizes.get(row["id"], 0)))
-    return RowSource.of(records)
+    found = query(connection, f"SELECT id, data FROM message WHERE id IN ({among})", *keys)  # noqa: S608 - question marks
+    infos = {row["id"]: {"id": row["id"], **_object(row["data"])} for row in found}
+    return [{"info": infos[key], "parts": parts.get(key, [])} if key in infos else None for key in keys]
 
 
 def _object(data: object) -> Record:
@@ -262,12 +263,16 @@ def _listed_document(path: Path) -> Listed:
 
 def _open_document(path: Path) -> Opened:
     _, messages, is_cut = _document(path)
-    records = [(message, len(blocks.json_text(message))) for message in messages if isinstance(message, dict)]
+    records = [message for message in messages if isinstance(message, dict)]
     listed = _listed_document(path)
     about = About(session_id=listed.session_id, title=listed.title, cwd=listed.cwd, parent=listed.parent)
     note = TranscriptWarning("truncated", 0, "the export was cut before its end; read the database instead")
     return Opened(
-        RowSource.of(records), listed.session_id, file_mark(path).size, (note,) if is_cut else (), about=about
+        RowSource.of(records, range(len(records))),
+        listed.session_id,
+        file_mark(path).size,
+        (note,) if is_cut else (),
+        about=about,
     )
 
 

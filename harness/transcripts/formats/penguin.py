@@ -17,7 +17,7 @@ from harness.transcripts.blocks import BlockDict
 from harness.transcripts.formats.base import Format, Opened, Place, Verdict, Where
 from harness.transcripts.lines import Record
 from harness.transcripts.pieces import Piece, Reader, Subagent
-from harness.transcripts.source import FileSource, JoinedSource
+from harness.transcripts.source import FileSource, JoinedSource, neighbours
 
 __all__ = ["FORMATS", "PenguinAssembly", "PenguinFormat", "PenguinReader"]
 
@@ -71,12 +71,10 @@ class PenguinAssembly(Assembly):
         texts = [block for block in piece.blocks if block["type"] == "text"]
         if self._is_compacting and texts:
             self.added.extra_texts += len(texts)
-            self._last = self.keep(Draft("compaction", piece.line, piece.offset, piece.at, blocks=texts))
-            self._last.until = piece.offset
+            self._last = self.keep(Draft(piece._replace(kind="compaction", blocks=texts)))
             return
         if self._open is None:
-            self._open = self._last = self.keep(Draft("answer", piece.line, piece.offset, piece.at))
-            self._open.fields = dict(self._state)
+            self._open = self._last = self.keep(Draft(piece._replace(blocks=[], fields=dict(self._state))))
         self._open.until = piece.offset
         self.extend(
             self._open, Piece("answer", piece.line, piece.offset, piece.at, [self._own(b) for b in piece.blocks])
@@ -230,6 +228,10 @@ class PenguinFormat(Format):
             return path
         return path.parent.parent if _DAY.fullmatch(path.parent.name) else path.parent
 
+    def marks(self, path: Path) -> tuple[object, ...]:
+        """Those of all shards: the newest one grows, whichever was named."""
+        return tuple(disk.mark(shard) for shard in _shards(path))
+
     def open(self, path: Path, session_id: str) -> Opened:
         """All shards of the session, whichever of them was named."""
         sources = [FileSource(shard) for shard in _shards(path)]
@@ -251,11 +253,12 @@ def _shards(path: Path) -> list[Path]:
         folders = [path.parent.parent / day for day in days if _DAY.fullmatch(day)] or folders
     found: dict[int, Path] = {}
     for folder in folders:
-        for item in disk.list_folder(folder):
-            other = _SHARD.fullmatch(item.name)
+        for one in neighbours(folder):
+            other = _SHARD.fullmatch(one.name)
             if other is not None and other["session"] == named["session"]:
-                found.setdefault(int(other["number"]), folder / item.name)
-    return [found[number] for number in sorted(found)] or [path]
+                found.setdefault(int(other["number"]), one)
+    found.setdefault(int(named["number"]), path)
+    return [found[number] for number in sorted(found)]
 
 
 def _usage(usage: Record) -> dict[str, int]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from harness.transcripts import blocks
 from harness.transcripts.assembly import Assembly
@@ -52,8 +51,14 @@ class PiAssembly(Assembly):
 class PiReader(Reader):
     """Reads the entries of one session."""
 
+    def __init__(self, cap: int | None = None) -> None:
+        super().__init__(cap)
+        self._told: tuple[object, ...] = ()
+        self._fields: dict[str, str] = {}
+
     def record(self, record: Record) -> None:
         """See `Reader`."""
+        self.link(record.get("id"), record.get("parentId"))
         kind = record.get("type")
         if kind == "message":
             self._message(record)
@@ -61,11 +66,11 @@ class PiReader(Reader):
             self._header(record)
         elif kind == "compaction":
             self.counts.compactions += 1
-            self._tell("compaction", record, record.get("summary"))
+            self._tell("compaction", record.get("summary"), record.get("timestamp"))
         elif kind == "branch_summary":
-            self._tell("meta", record, record.get("summary"))
+            self._tell("meta", record.get("summary"), record.get("timestamp"))
         elif kind == "custom_message":
-            self._add("meta", record, self._content(record.get("content")))
+            self.piece("meta", self._content(record.get("content")), record.get("timestamp"))
         else:
             self._other(kind, record)
 
@@ -84,23 +89,11 @@ class PiReader(Reader):
             self.about.title = blocks.word(record.get("name")) or self.about.title
         elif kind not in _ENTRIES if isinstance(kind, str) else True:
             self.warn("unknown_record", f"type {str(kind)[:80]!r} is not known")
-        self._add("note", record, ())
+        self.piece("note", [], record.get("timestamp"))
 
-    def _tell(self, kind: Kind, record: Record, text: object) -> None:
+    def _tell(self, kind: Kind, text: object, at: object) -> None:
         said = blocks.text_of(text)
-        self._add(kind if said else "note", record, [blocks.text(said)] if said else ())
-
-    def _add(
-        self,
-        kind: Any,
-        record: Record,
-        content: Iterable[BlockDict],
-        fields: dict[str, Any] | None = None,
-        usage: dict[str, int] | None = None,
-    ) -> Piece:
-        entry, parent = blocks.word(record.get("id")), blocks.word(record.get("parentId"))
-        at = record.get("timestamp")
-        return self.piece(kind, content, at, fields=fields, usage=usage, entry=entry, parent=parent)
+        self.piece(kind if said else "note", [blocks.text(said)] if said else [], at)
 
     def _message(self, record: Record) -> None:
         message = record.get("message")
@@ -108,65 +101,76 @@ class PiReader(Reader):
             self.warn("unknown_record", "a message entry without a message")
             return
         role = message.get("role")
-        record = record if "timestamp" in record else {**record, "timestamp": message.get("timestamp")}
-        self.saw_time(record["timestamp"])
-        if role == "user":
-            self._user(record, message)
-        elif role == "assistant":
-            self._assistant(record, message)
+        at = self.saw_time(record["timestamp"] if "timestamp" in record else message.get("timestamp"))
+        if role == "assistant":
+            self._assistant(record, message, at)
         elif role == "toolResult":
             key = blocks.word(message.get("toolCallId")) or self.place("result")
             content, failed = self._content(message.get("content")), message.get("isError") is True
-            self._add("results", record, [blocks.result_block(key, content, failed=failed)])
+            self.piece("results", [blocks.result_block(key, content, failed=failed)], at)
+        elif role == "user":
+            self._user(message, at)
         elif role == "bashExecution":
-            self._add("meta", record, [_shell(message)])
+            self.piece("meta", [_shell(message)], at)
         elif role in ("branchSummary", "compactionSummary"):
-            self._tell("compaction" if role == "compactionSummary" else "meta", record, message.get("summary"))
-        elif role in ("custom", "hookMessage"):
-            self._add("meta", record, self._content(message.get("content")))
+            self._tell("compaction" if role == "compactionSummary" else "meta", message.get("summary"), at)
         else:
-            self.warn("unknown_record", f"role {str(role)[:80]!r} is not known")
-            self._add("meta", record, self._content(message.get("content")))
+            if role not in ("custom", "hookMessage"):
+                self.warn("unknown_record", f"role {str(role)[:80]!r} is not known")
+            self.piece("meta", self._content(message.get("content")), at)
 
-    def _user(self, record: Record, message: Record) -> None:
+    def _user(self, message: Record, at: str | None) -> None:
         said = self._content(message.get("content"))
-        text = "\n".join(block["text"] for block in said if block["type"] == "text")
-        is_typed = not text.lstrip().startswith(_HEARTBEAT)
-        self._add("prompt" if is_typed else "context", record, said)
-        self.counts.prompts_lt += is_typed and not text.lstrip().startswith("<")
+        text = "\n".join(block["text"] for block in said if block["type"] == "text").lstrip()
+        is_typed = not text.startswith(_HEARTBEAT)
+        self.piece("prompt" if is_typed else "context", said, at)
+        self.counts.prompts_lt += is_typed and not text.startswith("<")
 
-    def _assistant(self, record: Record, message: Record) -> None:
+    def _assistant(self, record: Record, message: Record, at: str | None) -> None:
         self.counts.assistant_msgs += 1
-        model, provider = blocks.word(message.get("model")), blocks.word(message.get("provider"))
-        if model not in _MIRRORS:
-            self.counts.saw_model(model)
-        fields = {"id": blocks.word(record.get("id")), "provider": provider, "model": model}
-        if reason := blocks.word(message.get("stopReason")):
-            fields["stop"] = _STOPS.get(reason, reason)
-        named = {name: value for name, value in fields.items() if value}
-        found = [item for item in blocks.items(message.get("content")) if isinstance(item, dict)]
-        content = [self._answer(n, item, provider or "unknown", model) for n, item in enumerate(found)]
-        if error := blocks.word(message.get("errorMessage")):
+        fields = self._named(record, message)
+        content: list[BlockDict] = []
+        found = message.get("content")
+        for number, item in enumerate(found if type(found) is list else blocks.items(found)):
+            if isinstance(item, dict):
+                content.append(blocks.said(item) if item.get("type") == "text" else self._answer(number, item, fields))
+        if "errorMessage" in message and (error := blocks.word(message["errorMessage"])):
             content.append({"type": "error", "text": error})
-        usage = _usage(message["usage"]) if isinstance(message.get("usage"), dict) else None
-        self._add("answer", record, content, named, usage)
+        usage = message.get("usage")
+        self.piece("answer", content, at, fields, None, _usage(usage) if isinstance(usage, dict) else None)
 
-    def _answer(self, position: int, item: BlockDict, provider: str, model: str | None) -> BlockDict:
+    def _named(self, record: Record, message: Record) -> dict[str, str]:
+        """Who answered and why it stopped, worked out again only where it differs from the message before."""
+        told = (message.get("model"), message.get("provider"), message.get("stopReason"))
+        if told != self._told:
+            model, provider, reason = map(blocks.word, told)
+            if model not in _MIRRORS:
+                self.counts.saw_model(model)
+            stop = _STOPS.get(reason, reason) if reason else None
+            named = {"provider": provider, "model": model, "stop": stop}
+            self._told, self._fields = told, {name: value for name, value in named.items() if value}
+        entry = blocks.word(record.get("id"))
+        return self._fields if entry is None else {"id": entry, **self._fields}
+
+    def _answer(self, position: int, item: BlockDict, fields: dict[str, str]) -> BlockDict:
         kind = item.get("type")
-        if kind == "thinking":
-            return blocks.thinking(blocks.text_of(item.get("thinking")), provider, model, self.settled(item))
         if kind == "toolCall":
             key = blocks.word(item.get("id")) or self.place(f"call-{position}")
             return blocks.call_block(key, item.get("name"), self.settled(item.get("arguments")))
+        if kind == "thinking":
+            shown, provider = blocks.text_of(item.get("thinking")), fields.get("provider", "unknown")
+            return blocks.thinking(shown, provider, fields.get("model"), self.settled(item))
         return self._said(item)
 
     def _content(self, content: object) -> list[BlockDict]:
-        return [self._said(item) for item in blocks.items(content) if isinstance(item, dict)]
+        items = content if type(content) is list else blocks.items(content)
+        return [self._said(item) for item in items if isinstance(item, dict)]
 
     def _said(self, item: BlockDict) -> BlockDict:
-        if item.get("type") == "text":
-            return blocks.text(blocks.text_of(item.get("text")))
-        if item.get("type") == "image":
+        kind = item.get("type")
+        if kind == "text":
+            return blocks.said(item)
+        if kind == "image":
             return self.image(blocks.image(item.get("data"), item.get("mimeType"), whole=self.cap is None))
         return self.unknown(item)
 

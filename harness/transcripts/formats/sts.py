@@ -120,6 +120,9 @@ class _Bundled(Format):
     def session_id(self, path: Path, found: str | None) -> str:
         return self._inner.session_id(path, found)
 
+    def marks(self, path: Path) -> tuple[object, ...]:
+        return self._inner.marks(path)
+
     def open(self, path: Path, session_id: str) -> Opened:
         return self._inner.open(path, session_id)
 

@@ -6,8 +6,7 @@ by its control tag, never by its text.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from harness.transcripts import blocks
 from harness.transcripts.assembly import Assembly
@@ -47,11 +46,12 @@ class VakAssembly(Assembly):
 class VakReader(ChainReader):
     """Reads the entries of one ledger."""
 
-    link = "prev_hash"
+    hash_field = "prev_hash"
 
     def record(self, record: Record) -> None:
         """See `Reader`."""
         kind = record.get("kind")
+        self.link(record.get("id"), record.get("parent_id"))
         at = self.saw_time(record.get("ts"))
         if kind == "header":
             self._header(record)
@@ -60,34 +60,30 @@ class VakReader(ChainReader):
             return
         elif kind == "compaction":
             self.counts.compactions += 1
-            self._add("compaction", record, at, [blocks.text(blocks.text_of(record.get("summary")))])
+            self.piece("compaction", [blocks.text(blocks.text_of(record.get("summary")))], at)
             return
         elif kind == "evidence_body" and isinstance(record.get("tool_use_id"), str):
             content = record.get("content")
             text = content if isinstance(content, str) else blocks.json_text(content)
-            self._add("note", record, at, (), note="evidence", data=(record["tool_use_id"], [blocks.text(text)]))
+            self.piece("note", (), at, note="evidence", data=(record["tool_use_id"], [blocks.text(text)]))
             return
         elif kind == "intent" and (told := blocks.word(record.get("model_visible"))):
-            self._add("context", record, at, [blocks.text(told)])
+            self.piece("context", [blocks.text(told)], at)
             return
         elif not isinstance(kind, str) or kind not in _KINDS:
             self.warn("unknown_record", f"kind {str(kind)[:80]!r} is not known")
-        self._add("note", record, at, ())
+        self.piece("note", (), at)
 
     def _header(self, record: Record) -> None:
         self.about.session_id = self.about.session_id or blocks.word(record.get("session_id"))
         self.about.cwd = blocks.word(record.get("cwd")) or self.about.cwd
         self.about.parent = blocks.word(record.get("parent_session_id")) or self.about.parent
 
-    def _add(self, kind: Any, record: Record, at: str | None, content: Iterable[BlockDict], **more: Any) -> Piece:
-        entry, parent = blocks.word(record.get("id")), blocks.word(record.get("parent_id"))
-        return self.piece(kind, content, at, entry=entry, parent=parent, **more)
-
     def _message(self, at: str | None, record: Record) -> None:
         message, meta = record.get("message"), record.get("meta")
         if not isinstance(message, dict):
             self.warn("unknown_record", "a message entry without a message")
-            self._add("note", record, at, ())
+            self.piece("note", (), at)
             return
         told = meta if isinstance(meta, dict) else {}
         found = [item for item in blocks.items(message.get("content")) if isinstance(item, dict)]
@@ -95,13 +91,13 @@ class VakReader(ChainReader):
         for number, item in enumerate(results):
             key = blocks.word(item.get("tool_use_id")) or self.place(f"result-{number}")
             content = [self._said(part, told) for part in blocks.items(item.get("content")) if isinstance(part, dict)]
-            self._add("results", record, at, [blocks.result_block(key, content, failed=item.get("is_error") is True)])
+            self.piece("results", [blocks.result_block(key, content, failed=item.get("is_error") is True)], at)
         said = [self._said(item, told) for item in found if item.get("type") != "tool_result"]
         if message.get("role") == "assistant":
             self._assistant(at, record, told, said)
         elif said or not results:
             is_typed = not told.get("control") and not results
-            self._add("prompt" if is_typed else "context", record, at, said)
+            self.piece("prompt" if is_typed else "context", said, at)
             self.counts.prompts_lt += is_typed and any(not b.get("text", "<").lstrip().startswith("<") for b in said)
 
     def _assistant(self, at: str | None, record: Record, meta: Record, said: list[BlockDict]) -> None:
@@ -110,7 +106,7 @@ class VakReader(ChainReader):
         self.counts.saw_model(model)
         named = {"id": blocks.word(record.get("id")), "model": model, "stop": blocks.word(meta.get("stop_reason"))}
         fields = {name: value for name, value in named.items() if value}
-        self._add("answer", record, at, said, fields=fields, usage=_usage(meta.get("usage")))
+        self.piece("answer", said, at, fields, usage=_usage(meta.get("usage")))
 
     def _said(self, item: BlockDict, meta: Record) -> BlockDict:
         kind = item.get("type")

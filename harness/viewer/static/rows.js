@@ -22,6 +22,7 @@ export class Rows {
     this.anchor = null;
     this.shown = [0, 0];
     this.frame = 0;
+    this.put = 0; // where it was scrolled to from here
     this.observer = new ResizeObserver((entries) => this.measured(entries));
     this.sum();
     scroller.addEventListener("scroll", () => this.later(), { passive: true });
@@ -41,6 +42,7 @@ export class Rows {
   // Put in other rows around those that are there, or tell how many lie beyond them.
   change(rows, lead, trail) {
     if (!this.anchor && !this.stuck) this.remember();
+    this.heed();
     Object.assign(this, { rows, lead, trail });
     this.settle();
   }
@@ -49,6 +51,7 @@ export class Rows {
     const at = this.index.get(row.key);
     const old = this.rows[at];
     if (!old || old.html === row.html) return;
+    this.heed();
     old.node?.remove();
     this.rows[at] = { ...row, height: old.height, open: old.open };
     this.settle();
@@ -101,6 +104,12 @@ export class Rows {
 
   sum() {
     let top = this.lead * ESTIMATE;
+    let day = "";
+    for (const row of this.rows) {
+      row.day ??= row.html.match(/ data-day="([^"]*)"/)?.[1] ?? "";
+      row.opensDay = row.day !== "" && row.day !== day;
+      day = row.day || day;
+    }
     this.index = new Map(this.rows.map((row, at) => [row.key, at]));
     this.tops = this.rows.map((row) => {
       const mine = top;
@@ -137,6 +146,7 @@ export class Rows {
     this.frame = requestAnimationFrame(() => {
       this.stuck = this.mayStick() && this.atBottom();
       this.remember();
+      this.put = this.scroller.scrollTop;
       this.render(this.scroller.scrollTop);
       this.onShown();
     });
@@ -147,11 +157,19 @@ export class Rows {
     this.anchor = row ? { key: row.key, delta: this.scroller.scrollTop - this.tops[this.index.get(row.key)] } : null;
   }
 
+  // Who has scrolled since, and whose scrolling was not told yet, is not taken back.
+  heed() {
+    if (Math.abs(this.scroller.scrollTop - this.put) <= 1 || (this.stuck && this.atBottom())) return;
+    this.stuck = false;
+    this.remember();
+  }
+
   settle() {
     this.sum();
     const top = this.target();
     this.render(top);
     this.scroller.scrollTop = this.stuck ? this.scroller.scrollHeight : top;
+    this.put = this.scroller.scrollTop;
     this.onShown();
   }
 
@@ -170,6 +188,7 @@ export class Rows {
     nodes.forEach((node, at) => {
       const there = this.list.children[at];
       if (there !== node) this.list.insertBefore(node, there ?? null);
+      node.classList.toggle("new-day", this.rows[first + at].opensDay);
       node.setAttribute("aria-posinset", String(this.lead + first + at + 1));
       node.setAttribute("aria-setsize", String(this.lead + this.rows.length + this.trail));
     });
@@ -219,6 +238,8 @@ export class Rows {
       row.height = height;
       changed = true;
     }
-    if (changed) this.settle();
+    if (!changed) return;
+    this.heed();
+    this.settle();
   }
 }

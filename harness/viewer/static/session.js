@@ -24,6 +24,7 @@ let outline = null; // {keys, prompts}: where each turn stands in the whole sess
 let children = new Map(); // sub-agents by the call that started them
 let loading = null;
 let following = true;
+let news = 0; // when something new came last
 const rows = new Rows(byId("scroller"), byId("turns"), {
   onShown: near,
   onNode: (node) => linkChildren(node, children, app.dataset.base),
@@ -76,6 +77,11 @@ function take(where, cursor, page) {
     [after, atEnd] = [page.after, page.atEnd];
     note(turns);
     grow([], turns);
+  } else if (where === "after" && !rows.stuck) {
+    // Nobody who reads further up is pulled down; the end is a key away.
+    [after, atEnd] = ["", false];
+    state("The end of the session has changed: press End to see it.");
+    return false;
   } else {
     [before, after, atEnd] = [page.before, page.after, page.atEnd];
     rows.reset(turns, ...around(turns), placeOf(where, cursor, page));
@@ -155,8 +161,17 @@ function position(key) {
   return outline?.index.get(key) ?? rows.index.get(key) ?? -1;
 }
 
+// Where the reader is: at the turn with the focus while it is on the screen, else at the one at its top.
+function place() {
+  const focused = document.activeElement?.closest?.("article.turn");
+  const box = focused?.getBoundingClientRect();
+  const screen = rows.scroller.getBoundingClientRect();
+  const isSeen = box && box.bottom > screen.top && box.top < screen.bottom;
+  return isSeen ? focused.dataset.key : rows.current()?.key;
+}
+
 async function toPrompt(step) {
-  const here = position(rows.current()?.key);
+  const here = position(place());
   const all = prompts();
   const ahead = all.filter((key) => (step > 0 ? position(key) > here : position(key) < here));
   const key = step > 0 ? ahead[0] : ahead.at(-1);
@@ -187,17 +202,21 @@ function offerWhole() {
 
 async function poll() {
   if (following && atEnd && !loading && !document.hidden) {
-    const had = rows.rows.length;
+    const had = rows.rows.at(-1)?.key;
     await load("after", after);
-    if (rows.rows.length > had) state(`${rows.rows.length - had} new turns`);
+    const more = rows.rows.length - 1 - (rows.index.get(had) ?? 0);
+    if (more > 0) {
+      news = Date.now();
+      state(`${more} new ${more === 1 ? "turn" : "turns"}`);
+    }
   }
   setTimeout(poll, isGrowing() ? FRESH : IDLE);
 }
 
-// A session whose last turn is younger than two minutes is being written.
+// A session whose last turn is younger than two minutes, or came less than two minutes ago, is being written.
 function isGrowing() {
   const time = rows.rows.at(-1)?.html.match(/datetime="([^"]+)"/);
-  return Boolean(time) && Date.now() - Date.parse(time[1]) < 120_000;
+  return Date.now() - Math.max(news, time ? Date.parse(time[1]) : 0) < 120_000;
 }
 
 function toggle(id, on) {
@@ -216,7 +235,7 @@ function follow() {
 }
 
 function step(by) {
-  const at = rows.index.get(document.activeElement?.dataset?.key ?? rows.current()?.key) ?? 0;
+  const at = rows.index.get(place()) ?? 0;
   const next = rows.rows[at + by];
   if (next) rows.show(next.key);
 }
@@ -280,9 +299,15 @@ function markSeen() {
   rows.replace({ key: seen, html: marked });
 }
 
+// Turns of the page's window that only a reader without a script gets at once.
+function waiting(id) {
+  const holder = document.createElement("template");
+  holder.innerHTML = byId(id).textContent; // made by the server
+  return holder.content.children;
+}
+
 function begin() {
-  const parts = [byId("lead").content.children, byId("turns").children, byId("rest").content.children];
-  const loaded = parts.flatMap(fromPage);
+  const loaded = [waiting("lead"), byId("turns").children, waiting("rest")].flatMap(fromPage);
   const { at } = app.dataset;
   rows.reset(loaded, 0, 0, at ? { key: startOf(loaded, at) } : { end: true });
   markSeen();
