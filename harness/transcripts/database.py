@@ -30,6 +30,8 @@ MAX_MERGED = 256 * 1024 * 1024
 # What a file can hold: text takes at most half as much again as in UTF-16. A damaged or forged one claims more.
 _TIMES = 2
 _SPARE = 1024 * 1024
+_LONGEST = 2**31 - 1
+"""SQLite counts the bytes of a value in a C int."""
 # Steps of SQLite: a row takes about ten, and some bytes of the file.
 _STEPS = 10_000
 _FEW_STEPS = 10_000_000
@@ -95,7 +97,7 @@ class _Bounded(sqlite3.Connection):
     def bound(self, size: int) -> None:
         """Let it give so many bytes of a file of `size` bytes, and work so long."""
         self.room = size * _TIMES + _SPARE
-        self.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, self.room)
+        self.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(self.room, _LONGEST))
         steps = iter(range((size * _STEPS_A_BYTE + _FEW_STEPS) // _STEPS))
         self.set_progress_handler(lambda: next(steps, None) is None, _STEPS)
         self.text_factory = _text
