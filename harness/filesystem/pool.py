@@ -1,7 +1,8 @@
 """The threads in which file work runs.
 
-A pool of our own, so that slow disks never take the threads that `asyncio.to_thread` gives to tools
-and hooks. No work that waits for a lock of a call belongs here: a full pool of waiters stops everyone.
+A pool of our own, so that slow disks never take the threads that `asyncio.to_thread` gives to others.
+Tools and hooks of users have threads of their own (`harness.tools.threads`). No work that waits for a
+lock of a call belongs here: a full pool of waiters stops everyone.
 """
 
 from __future__ import annotations

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from harness.filesystem import disk
-from harness.sessions.entries import START, Entry
+from harness.sessions.entries import Entry
 from harness.sessions.layout import SessionFiles
 from harness.sessions.projection import Turn, project_turns
-from harness.sessions.reading import active_path, scan
+from harness.sessions.reading import active_path
+from harness.sessions.skimming import skim
 from harness.sessions.turns import is_directive, newest_boundary
 
 __all__ = ["count_turns", "number_turns", "openers", "turns_before", "whole_turns"]
@@ -63,7 +63,7 @@ def count_turns(files: SessionFiles, boundary_id: str) -> int:
 
     Reads the whole ledger, for boundaries without `turns`. 0 where the line is not found.
     """
-    entries, _, _ = scan(disk.read(files.ledger), START)
+    entries, _, _ = skim(files.ledger)
     index = next((index for index, entry in enumerate(entries) if entry.id == boundary_id), None)
     return 0 if index is None else _count(active_path(entries[: index + 1], damaged=True) or [])
 
