@@ -14,10 +14,9 @@ def sha256(data: bytes) -> str:
 
 def parsed(line: bytes) -> dict:
     try:
-        found = json.loads(line)
-    except ValueError:
-        return {}  # unreadable: half a line that a crash left, or damage
-    return found if isinstance(found, dict) else {}
+        return {**json.loads(line.decode())}
+    except (TypeError, ValueError, RecursionError):
+        return {}  # no object: half a line that a crash left, or damage
 
 
 def problems(ledger: Path) -> Iterator[str]:
@@ -28,8 +27,7 @@ def problems(ledger: Path) -> Iterator[str]:
     anchor = json.loads(block) if len(block) == 512 and rest[:64] == sha256(body).encode() else {}
     data = ledger.read_bytes()
     lines = data.removesuffix(b"\n").split(b"\n")
-    for number, (line, before) in enumerate(zip(lines, [b"", *lines[:-1]], strict=True), 1):
-        entry = parsed(line)
+    for number, (line, before, entry) in enumerate(zip(lines, [b"", *lines[:-1]], map(parsed, lines), strict=True), 1):
         if entry and entry.get("seq") != number:
             yield f"line {number} was written as line {entry.get('seq')}"
         if entry and number > 1 and entry.get("prevHash") != sha256(before):
@@ -40,6 +38,8 @@ def problems(ledger: Path) -> Iterator[str]:
             file = ledger.parent / "files" / name[:2].decode() / name.decode()
             if not file.is_file() or sha256(file.read_bytes()) != name.decode():
                 yield f"line {number} names a file that is missing or changed: {file.name}"
+    if data.endswith(b"\n") and lines[-1].strip() and not parsed(lines[-1]):
+        yield f"line {len(lines)} cannot be read, and no crash leaves a whole line so"
     if not anchor:
         yield "there is no anchor, so nobody can say whether the end is missing"
     elif len(data) < anchor["bytes"] or sha256(data[: anchor["bytes"] - 1].split(b"\n")[-1]) != anchor["hash"]:

@@ -147,6 +147,10 @@ class CallScope:
         """The tenant as the caller named it."""
         return self.ctx.user_id
 
+    def __str__(self) -> str:
+        """Who this is, for log lines: the agent, the tenant by the parts of its namespace, the session."""
+        return f"agent {self.agent_id!r}, tenant {'+'.join(self.namespace) or '_'!r}, session {self.session_id!r}"
+
     def find(self, kind: type[T]) -> T | None:
         """The service of that type, or the extra of the caller's context, or None."""
         if kind in self.services:

@@ -3,6 +3,7 @@
     HarnessError
     ├── ConfigError            the builder, a call or a command was given something that cannot work
     │   ├── MissingExtra       a feature needs a package that is not installed
+    │   ├── MissingSetting     a model needs a key, an address or the like that is not in the environment
     │   └── TranscriptRefused  what was given is no transcript that can be read; `.code` says why
     ├── InvalidId              a user, session or agent id that cannot be stored
     ├── NoCurrentCall          identity was asked for outside a call
@@ -58,6 +59,17 @@ class MissingExtra(ConfigError):
     def __init__(self, feature: str, extra: str) -> None:
         super().__init__(f"{feature} needs packages that are not installed: pip install 'dualtrack-harness[{extra}]'")
         self.extra = extra
+
+
+class MissingSetting(ConfigError):
+    """A model needs a key, an address or another setting that the environment does not have.
+
+    `variable` is the environment variable that would hold it.
+    """
+
+    def __init__(self, feature: str, variable: str) -> None:
+        super().__init__(f"{feature} is not set up; set the environment variable {variable}")
+        self.variable = variable
 
 
 class TranscriptRefused(ConfigError):

@@ -46,12 +46,11 @@ def new_id() -> str:
     with _lock:
         # 48 bits of milliseconds, then 12 bits counting within them: never backwards in a process.
         ticks = time.time_ns() * 4096 // 1_000_000
-        _last = max(_last + 1, ticks)
-        ticks = _last
-    value = (ticks >> 12) << 80 | 0x7 << 76 | (ticks & 0xFFF) << 64 | 0b10 << 62
-    value |= int.from_bytes(os.urandom(8), "big") & ((1 << 62) - 1)
-    digits = f"{value:032x}"
-    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+        _last = ticks = max(_last + 1, ticks)
+    noise = os.urandom(8).hex()
+    # The version, 7, stands before the counter, and the variant, 10, in the first two bits behind it.
+    variant = "89ab"[int(noise[0], 16) & 3]
+    return f"{ticks >> 28:08x}-{ticks >> 12 & 0xFFFF:04x}-7{ticks & 0xFFF:03x}-{variant}{noise[1:4]}-{noise[4:]}"
 
 
 def new_session_id() -> str:

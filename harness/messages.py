@@ -24,6 +24,7 @@ from harness.ids import new_id
 from harness.text import clean
 
 __all__ = [
+    "MAX_COUNT",
     "Block",
     "BlockBase",
     "Media",
@@ -52,11 +53,13 @@ class _Value(BaseModel):
     def to_dict(self) -> dict[str, Any]:
         """The stored form: camelCase keys in declared order, unknown fields behind them, absent for None."""
         result: dict[str, Any] = {}
+        values = self.__dict__  # of pydantic's, with all declared fields; asked for once and not field by field
         for name, key in _stored_names(type(self)):
-            value = getattr(self, name)
+            value = values[name]
             if value is not None:
-                result[key] = _stored(value)
-        result.update(self.model_extra or {})
+                result[key] = value if type(value) is str else _stored(value)
+        if extra := self.__pydantic_extra__:
+            result.update(extra)
         return result
 
 
@@ -67,11 +70,13 @@ def _stored_names(kind: type[_Value]) -> tuple[tuple[str, str], ...]:
 
 
 def _stored(value: Any) -> Any:
-    if isinstance(value, _Value):
-        return value.to_dict()
     if isinstance(value, tuple):
         return [_stored(member) for member in value]
-    return value
+    return value.to_dict() if isinstance(value, _Value) else value
+
+
+MAX_COUNT = 2**53 - 1
+"""The most tokens that a usage may tell of: what every reader of JSON holds exactly, and more than anybody counts."""
 
 
 class Opaque(_Value):
@@ -93,6 +98,12 @@ class Usage(_Value):
     cache_write: int = 0
     output: int = 0
     reasoning: int | None = None
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether anybody can have counted so much: whole numbers from zero to `MAX_COUNT`."""
+        counts = (self.input, self.cache_read, self.cache_write, self.output, self.reasoning or 0)
+        return all(type(count) is int and 0 <= count <= MAX_COUNT for count in counts)
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(

@@ -12,7 +12,7 @@ import json
 import math
 import re
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from datetime import date, datetime, time
 from decimal import Decimal
 from enum import Enum
@@ -48,6 +48,8 @@ _COLOUR = re.compile("\x1b\\[[0-9;]{0,40}m")
 # Everything with which text could move a cursor, type for its reader or turn its own direction round:
 # C0 without tab and newline, DEL, C1, and the bidirectional controls.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+# Made once: to make one takes longer than to read a short line with it.
+_LENIENT = json.JSONDecoder(parse_constant=str)
 # Characters that look like "<", and those that cannot be seen.
 _OPENING = "<\uff1c\ufe64\u2039\u3008\u276e"
 _UNSEEN = "\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u206a-\u206f\ufe00-\ufe0f\ufeff"
@@ -79,11 +81,29 @@ def is_clean(value: Any) -> bool:
     Values of enumerations and UUIDs, which JSON has one obvious form for, pass too.
     """
     try:
-        raw = orjson.dumps(value, option=_STRICT)
+        orjson.dumps(value, option=_STRICT)
     except TypeError:
         return False
     # Numbers that JSON cannot hold are written as null, and orjson goes deeper than we do.
-    return b"null" not in raw and raw.count(b"{") + raw.count(b"[") <= MAX_DEPTH
+    return _is_held(value, MAX_DEPTH)
+
+
+def _is_held(value: Any, depth: int) -> bool:
+    """Whether a value that orjson takes has no number that it loses, and is nested no deeper than this."""
+    kind = type(value)
+    if kind is dict:
+        members = value.values()
+    elif kind is list or kind is tuple:
+        members = value
+    elif kind is float:
+        return math.isfinite(value)
+    else:
+        return not isinstance(value, Enum) or _is_held(value.value, depth)
+    for member in members:
+        # Most members are texts, for which no call is made.
+        if type(member) is not str and not _is_held(member, depth - 1):
+            return False
+    return depth > 0
 
 
 def clean_text(text: str) -> str:
@@ -95,14 +115,12 @@ def clean_text(text: str) -> str:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-def dumps(value: Any) -> bytes:
-    """One line of compact JSON, for values that passed `clean`."""
-    return orjson.dumps(value)
+# Not functions of our own: every line goes through both, most of them several times.
+dumps: Callable[[Any], bytes] = orjson.dumps
+"""One line of compact JSON, for values that passed `clean`."""
 
-
-def loads(raw: bytes | str) -> Any:
-    """Parse JSON that this library wrote. Raises ValueError."""
-    return orjson.loads(raw)
+loads: Callable[[bytes | str], Any] = orjson.loads
+"""Parse JSON that this library wrote. Raises ValueError."""
 
 
 def read_json(raw: bytes) -> Any:
@@ -117,7 +135,7 @@ def read_json(raw: bytes) -> Any:
     except ValueError:
         pass
     try:
-        return json.loads(raw, parse_constant=str)
+        return _LENIENT.decode(raw.decode(json.detect_encoding(raw), "surrogatepass"))
     except RecursionError:
         raise ValueError("nested too deep to be read") from None
 

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import math
+from enum import Enum
 from typing import Any
 
 import pytest
@@ -25,6 +26,12 @@ VALUES = st.recursive(
 def test_what_looks_clean_is_clean(value: Any) -> None:
     if is_clean(value):
         assert clean(value).marks == ()
+
+
+def test_a_value_that_an_enumeration_names_is_looked_at_too() -> None:
+    odd = Enum("Odd", {"NOTHING": math.nan, "ONE": 1})
+    assert not is_clean({"value": odd.NOTHING})
+    assert is_clean({"value": odd.ONE})
 
 
 def nested(depth: int) -> list[Any]:

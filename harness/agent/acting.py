@@ -6,6 +6,7 @@ import asyncio
 
 from harness.agent.turnstate import TurnState
 from harness.hooks.events import ActingChunk, PostActing, PreActing
+from harness.hooks.uninterrupted import stop_all
 from harness.messages import Msg, ToolResult
 from harness.tools import ToolCall
 
@@ -24,9 +25,7 @@ async def run_tools(state: TurnState, message: Msg) -> None:
     try:
         await asyncio.gather(*tasks)
     except BaseException:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await stop_all(tasks)  # none may write into a session that the call has given back
         raise
 
 
@@ -58,8 +57,12 @@ async def _run(state: TurnState, event: PreActing) -> ToolResult:
         pieces.append(asyncio.ensure_future(state.tell(chunk)))
 
     call = ToolCall(id=use.id, name=use.name, input=use.input)
-    result = await state.config.toolkit.run(call, state.scope, emit, state.config.tool_timeout)
-    await asyncio.gather(*pieces)
+    try:
+        result = await state.config.toolkit.run(call, state.scope, emit, state.config.tool_timeout)
+        await asyncio.gather(*pieces)
+    except BaseException:
+        await stop_all(pieces)
+        raise
     return result
 
 

@@ -16,7 +16,7 @@ from harness.agent.lifecycle import Lifecycle
 from harness.agent.session_call import SessionCall
 from harness.agent.tenant_sessions import TenantSessions
 from harness.context import RuntimeContext
-from harness.hooks.uninterrupted import uninterrupted
+from harness.hooks.uninterrupted import shielded
 from harness.ids import check_id
 from harness.messages import Msg
 from harness.models import Model
@@ -120,4 +120,4 @@ class HarnessAgent:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await uninterrupted(self.aclose())
+        await shielded(self.aclose())

@@ -18,7 +18,7 @@ from harness.context import RuntimeContext
 from harness.errors import ConfigError, InvalidId
 from harness.filesystem.namespaces import agent_root, tenant_root
 from harness.ids import check_id, new_session_id
-from harness.messages import Msg
+from harness.messages import Msg, TextBlock
 from harness.state import SessionKey
 
 __all__ = ["Binding", "bind", "messages_of", "owner_of"]
@@ -78,8 +78,10 @@ def messages_of(given: Any) -> list[Msg]:
     """The messages in what a caller handed in. Raises `ConfigError` naming what is none."""
     if isinstance(given, str | Msg):
         return messages_of([given])
-    if not isinstance(given, Sequence) or not given:
-        raise ConfigError(f"a call takes text, a Msg, or a list of them that is not empty, not {type(given).__name__}")
+    if not isinstance(given, Sequence):
+        raise ConfigError(f"a call takes text, a Msg, or a list of them, not {type(given).__name__}")
+    if not given:
+        raise ConfigError("a call without a message cannot be made; give text, a Msg, or a list of them")
     return [_message(item) for item in given]
 
 
@@ -92,7 +94,7 @@ def _message(item: Any) -> Msg:
         raise ConfigError(f"{type(item).__name__} is no message; give text, a Msg, or a dict of one")
     if item.role == "system":
         raise ConfigError("a system message is no part of a conversation; use the builder's system_prompt or a hook")
-    if not item.blocks:
+    if all(isinstance(block, TextBlock) and not block.text for block in item.blocks):
         raise ConfigError("a message without content cannot be sent; give it text or a block")
     return item
 

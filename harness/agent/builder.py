@@ -42,7 +42,7 @@ S = TypeVar("S")
 
 @dataclass(slots=True)
 class _Draft:
-    name: str = "agent"
+    name: str = "assistant"
     agent_id: str | None = None
     description: str = ""
     system_prompt: str = ""
@@ -80,7 +80,7 @@ class AgentBuilder(Generic[A]):
     # ---- who
 
     def name(self, value: str) -> Self:
-        """The agent's name for people. Without `agent_id`, paths are made from it."""
+        """The agent's name for people; `assistant` by default. Without `agent_id`, paths are made from it."""
         return self._set(name=text("name", value))
 
     def agent_id(self, value: str) -> Self:

@@ -28,6 +28,7 @@ from harness.agent import background
 from harness.agent.checks import kind_of
 from harness.agent.stream import StreamEvent
 from harness.errors import CallCancelled, CallTimeout, ConfigError
+from harness.hooks.uninterrupted import shielded
 from harness.ids import new_id
 from harness.messages import Msg, Usage
 
@@ -48,7 +49,20 @@ class Runner(Protocol):
 
 
 class Call:
-    """See the module. Made by `agent.call`, not by hand."""
+    """One question to the agent and everything that comes of it; made by `agent.call`, not by hand.
+
+    Consume it in any of these ways, in several at once, and as often as you like: it runs once, from its
+    first consumer on, and each gets all events from the first and the same reply or error.
+
+        reply = await call                  # a Msg; raises what ended the call
+        async for event in call: ...        # StreamEvents as they happen; leaving the loop stops nothing
+        async with call: ...                # runs it, and stops it where the block is left
+        reply = call.block(60)              # in a script
+        call.observable().subscribe(...)    # reactivex
+
+    While it runs: `events`, `steer` to say something to it, `cancel` to stop it. Afterwards: `done`,
+    `exception()`, `entry_id`, `usage`, `warnings`. What says "for the loop" is for the agent itself.
+    """
 
     def __init__(self, runner: Runner, session_id: str, timeout: float | None = None) -> None:
         self.id = new_id()
@@ -75,9 +89,12 @@ class Call:
         self._process = os.getpid()
         self._waiting = 0
         self.subscribers = 0
+        """How many subscriptions there are; for the loop."""
         self._iterators: weakref.WeakSet[_Events] = weakref.WeakSet()
         self._steering: list[Msg] | None = []
         self._limit: asyncio.Timeout | None = None
+        self._stopping = False
+        self._stopped: BaseException | None = None
 
     def __del__(self) -> None:
         # Without a result only where `__init__` has failed.
@@ -103,7 +120,7 @@ class Call:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self.cancel()
+        self._stop()
         await self._settle()
 
     def block(self, timeout: float | None = None) -> Msg:
@@ -149,16 +166,24 @@ class Call:
         return tuple(self._events)
 
     def cancel(self) -> bool:
-        """Stop the call. What it has done is kept. False if it had ended already."""
+        """Stop the call. What it has done is kept. False if it had ended already.
+
+        Hooks hear of the end as an `Error`; a second `cancel` cuts short the one that is being waited for.
+        """
         with self._lock:
             if self._result.done():
                 return False
+            self._stopping = True
             task, loop = self._task, self._loop
         if task is None or loop is None or self.lost:
             self._finish(error=self._cancellation())
         else:
             loop.call_soon_threadsafe(task.cancel)
         return True
+
+    def _stop(self) -> bool:
+        """Stop the call, if nobody has yet: who only goes away cuts no hook short. False if it had ended already."""
+        return self.cancel() if self.lost or not self._stopping else not self._result.done()
 
     @property
     def lost(self) -> bool:
@@ -231,20 +256,19 @@ class Call:
         try:
             async with asyncio.timeout(self._timeout) as self._limit:
                 reply = await self._runner(self)
-        except asyncio.CancelledError as error:
-            self._finish(error=self.ending(error))
-        except TimeoutError as error:
-            self._finish(error=self._timed_out() if self._limit and self._limit.expired() else error)
         except BaseException as error:  # noqa: BLE001 - whoever waits gets it; raised here it would end the loop
-            self._finish(error=error)
+            self._finish(error=self.ending(error))
         else:
             self._finish(reply=reply)
 
     def ending(self, error: BaseException) -> BaseException:
-        """What the caller gets for the error that ends the run; for the loop."""
-        if not isinstance(error, asyncio.CancelledError):
+        """What the caller gets for the error that ends the run; for the loop. Hooks are told the same."""
+        expired = self._limit is not None and self._limit.expired()
+        if not isinstance(error, asyncio.CancelledError) and not (expired and isinstance(error, TimeoutError)):
             return error
-        return self._timed_out() if self._limit and self._limit.expired() else self._cancellation()
+        if self._stopped is None:  # what stopped it first stays what stopped it
+            self._stopped = self._timed_out() if expired else self._cancellation()
+        return self._stopped
 
     def _cancellation(self) -> CallCancelled:
         return CallCancelled(f"the call on session {self.session_id!r} was stopped; what it had done is kept")
@@ -284,21 +308,25 @@ class Call:
             self._waiting += change
 
     async def consumer_left(self, leaving: int) -> None:
-        """A consumer was cancelled: stop the call if it was the last, and see it to its end."""
-        if self._consumers() <= leaving and self.cancel():
+        """A consumer was cancelled: stop the call if it was the last, and see it to its end. For the loop."""
+        if self._consumers() <= leaving and self._stop():
             await self._settle()
 
     def stop_if_unwatched(self) -> None:
-        """Stop the call if nobody waits for it; for a subscription that was disposed of."""
+        """Stop the call if nobody waits for it; for the loop, where a subscription was disposed of."""
         if not self._consumers():
-            self.cancel()
+            self._stop()
 
     def _consumers(self) -> int:
         return self._waiting + len(self._iterators) + self.subscribers
 
     async def _settle(self) -> None:
+        """Wait for the end, however often whoever waits is cancelled: by then everything is stored and told."""
         if self._task is not None:
-            await asyncio.wait([asyncio.wrap_future(self._settled())])
+            await shielded(self._ended())
+
+    async def _ended(self) -> None:
+        await asyncio.wait([asyncio.wrap_future(self._settled())])
 
     def _settled(self) -> Future[None]:
         """Done when the result is, whatever it is; whoever stops waiting for it leaves the result alone."""
@@ -307,7 +335,7 @@ class Call:
         return settled
 
     def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
-        """Call `wake`, from any thread, when there is news; returns what ends it."""
+        """Call `wake`, from any thread, when there is news; returns what ends it. For the loop."""
         with self._lock:
             self._listeners.append(wake)
         return lambda: self._unlisten(wake)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -9,9 +10,9 @@ from harness.agent.binding import Binding
 from harness.agent.checks import text
 from harness.agent.config import AgentConfig
 from harness.agent.gate import process_gate
-from harness.agent.open_session import holding, restore
+from harness.agent.open_session import holding, refuse_remembered, restore
 from harness.errors import ConfigError
-from harness.filesystem import pool
+from harness.filesystem import disk, pool
 from harness.sessions.branching import has_line
 from harness.sessions.cache import OpenSession
 from harness.sessions.catalog import SessionCatalog
@@ -19,10 +20,12 @@ from harness.sessions.forking import fork_session
 from harness.sessions.layout import Owner, SessionFiles
 from harness.sessions.state_modules import StateModules
 from harness.sessions.usage import UsageReport, read_usage
-from harness.state import SessionKey
+from harness.state import Session, SessionKey
 from harness.text import clean_text
 
 __all__ = ["branch", "fork", "label", "rename", "usage"]
+
+log = logging.getLogger("harness.agent")
 
 
 async def branch(config: AgentConfig, binding: Binding, entry_id: str) -> str:
@@ -34,8 +37,16 @@ async def branch(config: AgentConfig, binding: Binding, entry_id: str) -> str:
         # A snapshot of what was left behind must not come back as something that the ledger lacks.
         store, key = binding.ctx.session, binding.ctx.session_key
         if store is not None and isinstance(key, SessionKey):
-            await session.snapshots.save(store, key, session.tree, session.tree.states())
+            await _save(session, store, key)
         return line
+
+
+async def _save(session: OpenSession, store: Session, key: SessionKey) -> None:
+    try:
+        await session.snapshots.save(store, key, session.tree, session.tree.states())
+    except Exception as error:  # noqa: BLE001 - stores are users' own, and the ledger is written
+        # It says the same as the ledger, which wins; the next call writes it anew.
+        log.warning("the snapshot of session %r could not be written: %s", session.tree.session_id, error)
 
 
 async def fork(config: AgentConfig, source: Binding, target: Binding, entry_id: str | None) -> str:
@@ -46,6 +57,8 @@ async def fork(config: AgentConfig, source: Binding, target: Binding, entry_id: 
     files = SessionFiles.of(source.sessions_folder, source.session_id)
     place = SessionFiles.of(target.sessions_folder, target.session_id)
     async with process_gate().hold(target.place, fork, config.gate_timeout):
+        if await pool.run(disk.mark, place.ledger) is None:
+            await refuse_remembered(config, target)
         await pool.run(fork_session, files, owner, place, target.session_id, entry_id)
     return target.session_id
 
@@ -60,7 +73,7 @@ async def label(config: AgentConfig, binding: Binding, entry_id: str, name: str)
         tree = session.tree
         if not await pool.run(has_line, tree.files, entry_id):
             raise ConfigError(
-                f"there is no line {entry_id!r} in session {binding.session_id!r}; use an entry id of its tree"
+                f"there is no line {entry_id!r} in session {binding.session_id!r}; give the id of one that is there"
             )
         line = tree.add("label", {"target": entry_id, "name": name})
         await tree.commit(sync=True)
@@ -70,12 +83,14 @@ async def label(config: AgentConfig, binding: Binding, entry_id: str, name: str)
 async def rename(config: AgentConfig, binding: Binding, catalog: SessionCatalog, title: str) -> None:
     """Give a session a title, in its ledger and in the list."""
     title = clean_text(text("rename: the title", title))
+    if not title.strip():
+        raise ConfigError("a title needs a text that is not blank")
     async with _held(config, binding) as session:
-        stored = dict(session.tree.redacted({"title": title}))
-        session.tree.add("event", {"kind": "title", "data": stored})
+        named = session.tree.redacted({"kind": "title", "data": {"title": title}}, "event")
+        session.tree.add("event", named)
         await session.tree.commit(sync=True)
-    catalog.note_title(binding.session_id, stored["title"])
-    await catalog.flush()
+    catalog.note_title(binding.session_id, named["data"]["title"])
+    await catalog.flush_or_tell()
 
 
 async def usage(bindings: list[Binding]) -> UsageReport:

@@ -1,8 +1,9 @@
 """One call at a time on a session, first come, first served, for the whole process.
 
 The gate belongs to the process, not to an agent object or an event loop: two agents, or two loops
-in two threads, that serve the same session queue up together. It costs no thread and no polling.
-Other processes are kept out by the writer lock behind it.
+in two threads, that serve the same session queue up together. It costs no thread; who waits looks
+now and then whether the call inside was lost, since nobody is left to wake others when its loop is
+closed. Other processes are kept out by the writer lock behind it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,7 @@ __all__ = ["MAX_WAITERS", "WAIT_SECONDS", "Gate", "SessionPlace", "process_gate"
 
 MAX_WAITERS = 16
 WAIT_SECONDS = 30.0
+_LOOK_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,11 @@ class _Visit:
         self.loop = asyncio.get_running_loop()
         self.woken = asyncio.Event()
         self.granted = False
+
+    @property
+    def lost(self) -> bool:
+        """Whether nothing can run it any more."""
+        return self.loop.is_closed()
 
     def grant(self) -> bool:
         """Hand the session over; False if this visitor's loop is gone."""
@@ -93,12 +100,14 @@ class Gate:
         try:
             yield
         finally:
-            self._visits.reset(token)
-            self._leave(place)
+            self._leave(place, visit)
+            if not visit.lost:  # what is left of a lost call is ended in a foreign context, which has nothing to reset
+                self._visits.reset(token)
 
     def _enter(self, place: SessionPlace, visit: _Visit) -> bool:
         """Step inside, or into the queue; whether there is something to wait for."""
         with self._lock:
+            self._pass_by_lost(place)
             queue = self._queues.get(place)
             if queue is None:
                 self._queues[place] = _Queue(visit)
@@ -119,7 +128,11 @@ class Gate:
     async def _wait(self, place: SessionPlace, visit: _Visit, timeout: float) -> None:
         try:
             async with asyncio.timeout(timeout):
-                await visit.woken.wait()
+                while not visit.woken.is_set():
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(visit.woken.wait(), _LOOK_SECONDS)
+                    with self._lock:
+                        self._pass_by_lost(place)
         except BaseException as error:
             self._give_up(place, visit)
             if not isinstance(error, TimeoutError):
@@ -136,18 +149,27 @@ class Gate:
             if queue and not visit.granted:
                 queue.waiting.remove(visit)
         if visit.granted:
-            self._leave(place)
+            self._leave(place, visit)
 
-    def _leave(self, place: SessionPlace) -> None:
+    def _leave(self, place: SessionPlace, visit: _Visit) -> None:
         with self._lock:
             queue = self._queues.get(place)
-            if queue is None:
-                return  # held before a fork, by the parent
-            while queue.waiting:
-                queue.inside = queue.waiting.popleft()
-                if queue.inside.grant():
-                    return
-            del self._queues[place]
+            # Otherwise it was held before a fork, by the parent, or was lost, and somebody else is inside.
+            if queue is not None and queue.inside is visit:
+                self._pass_on(place, queue)
+
+    def _pass_by_lost(self, place: SessionPlace) -> None:
+        """Let the next one in where the event loop of the call inside was closed; the lock is held."""
+        queue = self._queues.get(place)
+        if queue is not None and queue.inside.lost:
+            self._pass_on(place, queue)
+
+    def _pass_on(self, place: SessionPlace, queue: _Queue) -> None:
+        while queue.waiting:
+            queue.inside = queue.waiting.popleft()
+            if queue.inside.grant():
+                return
+        del self._queues[place]
 
 
 _process_gate = Gate()

@@ -13,7 +13,7 @@ from harness.agent.binding import Binding
 from harness.agent.config import AgentConfig
 from harness.agent.gate import process_gate
 from harness.agent.meta import AgentMeta, made_by
-from harness.agent.open_session import holding
+from harness.agent.open_session import holding, refuse_remembered
 from harness.errors import SessionExists
 from harness.messages import Msg, TextBlock
 from harness.models.base import Model
@@ -63,7 +63,8 @@ async def hand_over(config: AgentConfig, source: SessionTree, target: Binding, m
     ):
         tree = session.tree
         if tree.count:
-            raise SessionExists(f"there is a session {target.session_id!r} already; hand over to a new id")
+            raise SessionExists(f"there is a session {target.session_id!r} already; choose another id for the new one")
+        await refuse_remembered(config, target)
         tree.describe(
             **made_by(model),
             context_window=model.context_window,

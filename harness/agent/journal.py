@@ -27,6 +27,8 @@ class Journal:
         self.tree = tree
         self.unstored: str | None = None
         """Why what was logged is not on disk, where the call goes on without."""
+        self.refusal: PersistenceError | None = None
+        """What the last commit raised that could not be done."""
         self._policy = policy
         self._built = built
         self._goes_on = goes_on
@@ -48,7 +50,7 @@ class Journal:
 
     def shown(self, system: Sequence[SystemPart]) -> tuple[SystemPart, ...]:
         """These pieces of the system text as they are stored, and so as they are sent."""
-        stored = [self.tree.redacted({"name": part.name, "text": part.text}) for part in system]
+        stored = [self.tree.redacted({"name": part.name, "text": part.text}, "system") for part in system]
         return tuple(SystemPart(part.name, new["text"]) for part, new in zip(system, stored, strict=True))
 
     def as_stored(self, message: Msg) -> Msg:
@@ -184,7 +186,7 @@ class Journal:
         """Log the whole value of each module whose value is not the one logged last."""
         logged = self.tree.states()
         for name, given in values.items():
-            value = self.tree.redacted(given)
+            value = self.tree.redacted_state(name, given)
             if logged.get(name) != value:
                 self.tree.add("state", {"module": name, "value": value}, turn=turn)
 
@@ -197,6 +199,7 @@ class Journal:
             await self.tree.commit(sync=sync)
         except PersistenceError as error:
             if not self._goes_on:
+                self.refusal = error
                 raise
             self.unstored = str(error)
         else:

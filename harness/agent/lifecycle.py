@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Awaitable, Callable, Hashable, Iterable
 from concurrent.futures import Future
 
@@ -16,6 +17,9 @@ __all__ = ["BackgroundWork", "Lifecycle"]
 log = logging.getLogger("harness.agent")
 
 _MAX_BACKLOG = 256
+_MAX_IN_LANE = 32
+"""One tenant that talks faster than its memory can be kept takes no place of the others."""
+_SECONDS_BETWEEN_LINES = 60.0
 _ROUNDS = 3
 _SECONDS_TO_STOP = 5.0
 
@@ -23,13 +27,16 @@ _SECONDS_TO_STOP = 5.0
 class BackgroundWork:
     """Work that must not delay a reply. It runs on the loop of the call that asked for it.
 
-    Bounded: when `_MAX_BACKLOG` pieces wait, a new one is refused and said so in the log.
+    Bounded: when `_MAX_BACKLOG` pieces wait, or `_MAX_IN_LANE` of one lane, a new one is refused. The
+    log says so, though not more than once a minute: then with how many were refused.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._tasks: dict[asyncio.Task[None], Future[None]] = {}
         self._lanes: dict[Hashable, tuple[asyncio.Task[None], Future[None]]] = {}
+        self._lane_of: dict[asyncio.Task[None], Hashable] = {}
+        self._refusals = _Refusals()
 
     def start(self, name: str, work: Callable[[], Awaitable[None]], *, lane: Hashable = None) -> bool:
         """Run `work` soon; what it raises is logged. False if the backlog is full.
@@ -37,16 +44,21 @@ class BackgroundWork:
         Work of one lane is done piece after piece, in the order of its start.
         """
         with self._lock:
-            if len(self._tasks) >= _MAX_BACKLOG:
-                log.warning("%s was left out: %d pieces of background work wait already", name, len(self._tasks))
+            if self._is_full(lane):
+                self._refusals.add(name, len(self._tasks))
                 return False
             before = self._before(lane)
             task = asyncio.get_running_loop().create_task(self._guarded(name, work, before), name=name)
             ended = self._tasks[task] = Future()
             if lane is not None:
                 self._lanes[lane] = task, ended
+                self._lane_of[task] = lane
         task.add_done_callback(self._forget)
         return True
+
+    def _is_full(self, lane: Hashable) -> bool:
+        in_lane = 0 if lane is None else sum(other == lane for other in self._lane_of.values())
+        return len(self._tasks) >= _MAX_BACKLOG or in_lane >= _MAX_IN_LANE
 
     def _before(self, lane: Hashable) -> Future[None] | None:
         """The end of the work that goes before in this lane; work on a loop that was closed never ends."""
@@ -66,6 +78,7 @@ class BackgroundWork:
     def _forget(self, task: asyncio.Task[None]) -> None:
         with self._lock:
             ended = self._tasks.pop(task)
+            self._lane_of.pop(task, None)
         ended.set_result(None)
 
     def pending(self) -> dict[asyncio.Task[None], Future[None]]:
@@ -75,7 +88,39 @@ class BackgroundWork:
             for task in gone:  # asyncio.run ends what a loop still has; a loop closed by hand does not
                 log.warning("%s was lost: its event loop was closed", task.get_name())
                 del self._tasks[task]
+                self._lane_of.pop(task, None)
             return dict(self._tasks)
+
+    def tell_refusals(self) -> None:
+        """Log what was refused and not told yet; when the agent closes."""
+        with self._lock:
+            self._refusals.tell()
+
+
+class _Refusals:
+    """How much work was refused, told in a line now and then; a service at its limit refuses hundreds."""
+
+    def __init__(self) -> None:
+        self._untold = 0
+        self._told_at = float("-inf")
+        self._last = ""
+        self._waiting = 0
+
+    def add(self, name: str, waiting: int) -> None:
+        """One more, of this name, while so many pieces waited."""
+        self._untold, self._last, self._waiting = self._untold + 1, name, waiting
+        if time.monotonic() - self._told_at >= _SECONDS_BETWEEN_LINES:
+            self.tell()
+
+    def tell(self) -> None:
+        """Log what was not told yet."""
+        if self._untold:
+            others = f", and {self._untold - 1} other pieces of work before it" if self._untold > 1 else ""
+            text = (
+                "%s was left out%s: %d wait already, of %d at most and %d of one tenant; conversations are not affected"
+            )
+            log.warning(text, self._last, others, self._waiting, _MAX_BACKLOG, _MAX_IN_LANE)
+        self._untold, self._told_at = 0, time.monotonic()
 
 
 class Lifecycle:
@@ -119,6 +164,7 @@ class Lifecycle:
         for call in self._running():
             log.error("the call on session %r does not stop; it is left behind", call.session_id)
         await self._background_ends(timeout)
+        self.background.tell_refusals()
 
     def _running(self) -> dict[Call, Future[None]]:
         with self._lock:

@@ -17,7 +17,7 @@ from harness.filesystem.namespaces import write_tenant_file
 from harness.sessions.bundle import Bundle
 from harness.sessions.deleting import finish_removal
 from harness.sessions.exporting import export_session
-from harness.sessions.importing import Unpacked, admit, read_bundle, refuse_existing, unpack
+from harness.sessions.importing import Unpacked, admit, place_beside, read_bundle, refuse_existing, unpack
 from harness.sessions.layout import Owner, SessionFiles
 
 __all__ = ["export_bundle", "import_bundle"]
@@ -52,8 +52,13 @@ async def import_bundle(
         )
     async with process_gate().hold(binding.place, bundle, config.gate_timeout):
         await pool.run(_prepare, binding, files)
-        unpacked = await pool.run(lambda: unpack(path, files, owner, max_bytes, take_over=take_over))
-        await _admit(unpacked, files, config.gate_timeout)
+        unpacked = place_beside(files, owner)
+        try:
+            await pool.run(lambda: unpack(path, unpacked, files, max_bytes, take_over=take_over))
+            await _admit(unpacked, files, config.gate_timeout)
+        finally:
+            # Here, and not in the worker: nobody who is cancelled gets what a worker returns.
+            await pool.run(unpacked.discard)
         forget(config, binding)
     return binding.session_id
 
@@ -83,4 +88,3 @@ async def _admit(unpacked: Unpacked, files: SessionFiles, timeout: float) -> Non
         await pool.run(admit, unpacked, files)
     finally:
         lock.release()
-        await pool.run(unpacked.discard)

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from harness.agent.binding import Binding
 from harness.agent.config import AgentConfig
 from harness.agent.java import take_over_java
-from harness.errors import PersistenceError
+from harness.errors import PersistenceError, SessionExists
 from harness.filesystem import pool
 from harness.filesystem.namespaces import write_tenant_file
 from harness.hooks.uninterrupted import uninterrupted
@@ -21,7 +21,7 @@ from harness.sessions.tree import SessionTree
 from harness.sessions.workspace_session import WorkspaceSession
 from harness.state import Session, SessionKey
 
-__all__ = ["forget", "holding", "restore"]
+__all__ = ["forget", "holding", "refuse_remembered", "restore"]
 
 log = logging.getLogger("harness.agent")
 
@@ -34,7 +34,8 @@ async def holding(config: AgentConfig, binding: Binding) -> AsyncIterator[OpenSe
     """The session, locked against other processes and loaded, for the block.
 
     The caller holds the gate. Raises `SessionBusy`, `SessionDamaged`, and `PersistenceError` where the
-    disk cannot be written to and the builder did not say to go on.
+    disk cannot be written to and the builder did not say to go on. What was added by then and could not be
+    written is dropped where the block is left by a `PersistenceError`: the caller is told that it is not done.
     """
     place = _cache_key(config, binding)
     known = _cache.take(place)
@@ -49,9 +50,29 @@ async def holding(config: AgentConfig, binding: Binding) -> AsyncIterator[OpenSe
         await session.tree.detach(error)
     try:
         yield session
+    except PersistenceError:
+        session.tree.take_back()
+        raise
     finally:
         await uninterrupted(session.tree.release())
     _cache.put(place, session)
+
+
+async def refuse_remembered(config: AgentConfig, binding: Binding) -> None:
+    """Raise `SessionExists` where a store holds a conversation of this session, which has no ledger: it is alive.
+
+    A call on it would go on with that conversation, whatever was put there instead.
+    """
+    store, key = binding.ctx.session, binding.ctx.session_key
+    if store is None or not isinstance(key, SessionKey):
+        return
+    tree, snapshot = _tree(config, binding), await load_snapshot(store, key)
+    await tree.load()
+    if snapshot and isinstance(reconcile(tree, snapshot.position, snapshot.messages), AppendMissing | Branch):
+        raise SessionExists(
+            f"there is a session {binding.session_id!r} already: it has no ledger, and its messages are in the store "
+            "of its state; choose another id for the new one, or delete that session first"
+        )
 
 
 def forget(config: AgentConfig, binding: Binding) -> None:

@@ -64,7 +64,7 @@ class Attempt:
         self.settlement = settlement
         self.domain = _domain_of(error) if error else None
         counted = error.usage if isinstance(error, ModelError) else None
-        self.usage = counted if isinstance(counted, Usage) else None
+        self.usage = counted if isinstance(counted, Usage) and counted.is_possible else None
         self.latency_ms = round((time.monotonic() - self.started) * 1000)
 
     def to_dict(self) -> dict[str, Any]:
@@ -178,7 +178,7 @@ class Requester:
             for number in itertools.count(1):
                 chunk = _checked(model, await self._next(model, stream))
                 if isinstance(chunk, Done):
-                    return chunk.message
+                    return _counted(model, chunk.message)
                 if isinstance(chunk, TextDelta):
                     attempt.text += chunk.text
                 await observer.chunk(chunk)
@@ -240,12 +240,20 @@ def _checked(model: Model, chunk: Any) -> Chunk:
             )  # fmt: skip
 
 
+def _counted(model: Model, message: Msg) -> Msg:
+    """An answer without a usage that nobody can have counted: no reader would take it, so it is not known."""
+    if message.usage is None or message.usage.is_possible:
+        return message
+    log.warning("%s:%s reports a usage that cannot be, %r; it is not known", model.provider, model.name, message.usage)
+    return message.with_changes(usage=None)
+
+
 def _translated(model: Model, error: BaseException, timeout: float | None) -> ModelError:
     """A model that raises something of its own still gives the caller an error of our tree."""
     place = f"{model.provider}:{model.name}"
     if timeout is not None:
         return ModelTimeout(
-            f"{place} sent nothing for {timeout:g} s; raise model_timeout or add a fallback model",
+            f"{place} sent nothing for {timeout:g} s; allow it more (`model_timeout`), or add a fallback model",
             provider=model.provider, model=model.name,
         )  # fmt: skip
     return ModelError(f"{place} raised {type(error).__name__}: {error}", provider=model.provider, model=model.name)

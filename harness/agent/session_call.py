@@ -93,6 +93,7 @@ class SessionCall:
             finally:
                 if state.journal.unstored:
                     call.warnings.append(f"this turn is not stored: {state.journal.unstored}")
+                    session.tree.take_back()
                 if session.tree.count:
                     prompt = state.journal.as_stored(self._messages[0]).text
                     self._catalog.note_turn(self._binding.session_id, prompt=prompt)

@@ -7,9 +7,10 @@ from collections.abc import Awaitable, Callable
 from harness.agent.config import AgentConfig
 from harness.agent.journal import Journal
 from harness.agent.meta import AgentMeta, made_by
-from harness.errors import ConfigError
+from harness.errors import ConfigError, PersistenceError
 from harness.ids import timestamp
 from harness.models.base import Model
+from harness.sessions.tree import SessionTree
 
 __all__ = ["switch_model"]
 
@@ -30,8 +31,17 @@ async def switch_model(
         journal.event("model_switch", {**({"from": old} if old else {}), "to": made_by(new), "compacted": compacted})
         value = {**meta, "model": {**made_by(new), "since": timestamp()}}
         tree.add("state", {"module": AgentMeta.name, "value": value})
-        await tree.commit(sync=True)
+        await _commit(tree, compacted=compacted)
     return compacted
+
+
+async def _commit(tree: SessionTree, *, compacted: bool) -> None:
+    try:
+        await tree.commit(sync=True)
+    except PersistenceError as error:
+        if compacted:
+            error.args = (f"{error}; the older turns are summed up already, the switch is not noted: do it again",)
+        raise
 
 
 def _old_model(config: AgentConfig, before: dict[str, str]) -> Model:

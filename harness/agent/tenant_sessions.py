@@ -24,7 +24,7 @@ from harness.agent.open_session import forget, holding, restore
 from harness.agent.summing_up import sum_up
 from harness.agent.switching import switch_model
 from harness.context import RuntimeContext
-from harness.errors import FileMissing, SessionNotFound
+from harness.errors import FileMissing, HarnessError, PersistenceError, SessionNotFound
 from harness.filesystem import pool
 from harness.ids import new_session_id
 from harness.messages import Msg
@@ -41,7 +41,7 @@ from harness.sessions.state_modules import StateModules
 from harness.sessions.tree import SessionTree
 from harness.sessions.usage import UsageReport
 from harness.sessions.verify import VerifyReport, verify_session
-from harness.state import SessionKey
+from harness.state import Session, SessionKey
 
 __all__ = ["TenantSessions"]
 
@@ -60,6 +60,10 @@ class TenantSessions:
         """All sessions, by id. Reads no conversation."""
         return await self._catalog().list()
 
+    async def lost(self) -> builtins.list[str]:
+        """The ids of sessions whose ledger is gone, although nobody deleted them; `verify` says what is missing."""
+        return await self._catalog().lost()
+
     async def history(self, session_id: str, last_n: int | None = 20) -> builtins.list[Msg]:
         """The last `last_n` messages, oldest first, also what was compacted; None for all of them.
 
@@ -75,6 +79,11 @@ class TenantSessions:
         """
         async for message in self._catalog().read(session_id, _count_of("read", last_n)):
             yield Msg.from_dict(message)
+
+    async def read_timed(self, session_id: str, last_n: int | None = 20) -> AsyncIterator[tuple[str, Msg]]:
+        """The messages of `read`, each behind the time at which it was stored: RFC 3339, UTC. Raises the same."""
+        async for line in self._catalog().read_lines(session_id, _count_of("read_timed", last_n)):
+            yield str(line.get("timestamp", "")), Msg.from_dict(line["message"])
 
     async def search(self, query: str, limit: int = 10, session_id: str | None = None) -> builtins.list[SearchHit]:
         """The messages that match best, in all sessions or in one. Raises `ConfigError` for what is no text."""
@@ -242,19 +251,29 @@ class TenantSessions:
     async def import_java(self) -> builtins.list[str]:
         """Take over every session that the Java harness left for this user in the workspace; the ids of new ones.
 
-        A call on such a session does so by itself. The Java files are not changed. Raises `SessionBusy`.
+        A call on such a session does so by itself. The Java files are not changed. One that cannot be taken over
+        keeps none of the others back; where there is no other, its error is raised: `SessionBusy`, `SessionDamaged`.
         """
         found = await pool.run(java_workspace(self._config, self._binding("any")).session_ids)
-        taken = []
+        taken, errors = [], []
         for session_id in found:
-            binding = self._binding(session_id)
-            async with (
-                process_gate().hold(binding.place, self, self._config.gate_timeout),
-                holding(self._config, binding) as session,
-            ):
-                if await take_over_java(self._config, binding, session.tree):
+            try:
+                if await self._take_over_java(session_id):
                     taken.append(session_id)
+            except HarnessError as error:
+                log.warning("the Java session %r was not taken over: %s", session_id, error)
+                errors.append(error)
+        if errors and not taken:
+            raise errors[0]
         return taken
+
+    async def _take_over_java(self, session_id: str) -> bool:
+        binding = self._binding(session_id)
+        async with (
+            process_gate().hold(binding.place, self, self._config.gate_timeout),
+            holding(self._config, binding) as session,
+        ):
+            return bool(await take_over_java(self._config, binding, session.tree))
 
     async def delete(self, session_id: str) -> bool:
         """Remove both tracks of a session for good; False if there was none. Waits for a call on it."""
@@ -264,8 +283,7 @@ class TenantSessions:
             existed = await self._catalog().delete(session_id, timeout=self._config.gate_timeout)
             store, key = binding.ctx.session, binding.ctx.session_key
             if store is not None and isinstance(key, SessionKey):
-                existed = await store.exists(key) or existed
-                await store.delete(key)
+                existed = await _delete_snapshot(store, key) or existed
         return existed
 
     async def _check_there(self, session_id: str) -> None:
@@ -275,7 +293,7 @@ class TenantSessions:
     def _not_found(self, session_id: str) -> SessionNotFound:
         return SessionNotFound(
             f"there is no session {session_id!r} of this user with agent {self._config.agent_id!r}; "
-            "list() shows those there are"
+            "list the sessions to see which there are"
         )
 
     def _place(self, session_id: str) -> tuple[SessionFiles, Owner]:
@@ -289,6 +307,18 @@ class TenantSessions:
     def _catalog(self) -> SessionCatalog:
         binding = self._binding("any")
         return self._catalogs.of(binding.sessions_folder, binding.namespace)
+
+
+async def _delete_snapshot(store: Session, key: SessionKey) -> bool:
+    """Whether there was one."""
+    try:
+        existed = await store.exists(key)
+        await store.delete(key)
+    except PersistenceError as error:
+        raise PersistenceError(
+            f"session {key.session!r} is deleted, its snapshot may be there still: {error}; delete it again"
+        ) from error
+    return existed
 
 
 def _count_of(what: str, last_n: int | None) -> int:

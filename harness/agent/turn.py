@@ -6,6 +6,8 @@ loop itself; what hooks do cannot keep it from being written.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import Sequence
 
 from harness.agent import acting, answering
@@ -14,7 +16,7 @@ from harness.agent.steps import Act, Finish, Reason, Step, Summarise
 from harness.agent.turnstate import TurnState
 from harness.errors import HookError
 from harness.hooks.events import Error, PostCall, PreCall, SystemPart
-from harness.hooks.uninterrupted import uninterrupted
+from harness.hooks.uninterrupted import is_being_cancelled, uninterrupted
 from harness.messages import Msg
 
 __all__ = ["run_turn"]
@@ -26,15 +28,23 @@ async def run_turn(state: TurnState, messages: Sequence[Msg], idempotency_key: s
         await _open(state, messages, idempotency_key)
         step: Step = Reason(1)
         while not isinstance(step, Finish):
+            if is_being_cancelled():
+                raise asyncio.CancelledError  # a hook or a model has kept to itself that the call was stopped
             step = await _next(state, step)
         state.journal_steering(last=True)  # left over where a hook has ended the turn
     except BaseException as error:
-        ending = state.call.ending(error)
-        await uninterrupted(state.close_early(ending))
-        await state.tell(Error(**state.place(), error=ending))
+        await _end_early(state, state.call.ending(error))
         raise
     await state.tell(PostCall(scope=state.scope, turn_id=state.turn_id, message=step.message))
     return step.message
+
+
+async def _end_early(state: TurnState, ending: BaseException) -> None:
+    """Log how far the turn came, and tell it. How it ends is decided: a cancellation that comes now changes nothing."""
+    with contextlib.suppress(asyncio.CancelledError):
+        await uninterrupted(state.close_early(ending))
+    with contextlib.suppress(asyncio.CancelledError):
+        await state.tell(Error(**state.place(), error=ending))
 
 
 async def _open(state: TurnState, messages: Sequence[Msg], idempotency_key: str | None) -> None:

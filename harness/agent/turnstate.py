@@ -151,9 +151,18 @@ class TurnState:
                 self.journal.event("abort", details, turn=self.turn_id)
                 self.journal.save_states(self.modules.values(), turn=self.turn_id)
                 await self.journal.commit(sync=True)
+                self._tell_that_it_is_stored(error)
         except Exception as failure:
             log.exception("session %r: the end of a turn could not be stored", self.scope.session_id)
             error.add_note(f"the end of this turn could not be stored: {failure}")
+
+    def _tell_that_it_is_stored(self, error: BaseException) -> None:
+        """What the disk refused at first it has taken now: whoever repeats the call should know that it is there."""
+        if isinstance(error, PersistenceError) and error is self.journal.refusal:
+            told = (
+                "the second attempt has stored the turn: repeat it only under its idempotency key, or it is said twice"
+            )
+            error.args = (f"{error}; {told}",)
 
     def journal_steering(self, *, last: bool = False) -> None:
         """Log what was said to the turn in progress since this was asked before."""

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from harness.cli import chat, quickstart, sessions, transcripts, view
+from harness.cli.guard import NOBODY_READS, exit_code
+from harness.cli.output import report_error
+from harness.errors import ConfigError
 
-__all__ = ["app"]
+__all__ = ["app", "run"]
+
+_WrongUsage: type[Exception] = typer.BadParameter.__mro__[1]
+"""What is raised for all wrong usage; typer has no name for it."""
 
 app = typer.Typer(
     name="harness",
@@ -47,3 +54,28 @@ app.command("chat")(chat.run)
 app.command("view")(view.run)
 app.add_typer(sessions.app, name="sessions")
 app.add_typer(transcripts.app, name="transcripts")
+
+
+def run(words: Sequence[str]) -> int:
+    """Run the command and give its exit code. Wrong usage is one line, or a JSON document, as every other error."""
+    try:
+        return int(app(list(words), prog_name="harness", standalone_mode=False) or 0)
+    except _WrongUsage as error:
+        return _wrong_usage(error, as_json="--json" in words)
+    except SystemExit as left:  # the help goes out by itself, and gives up by itself
+        if isinstance(left.__context__, BrokenPipeError):
+            return NOBODY_READS
+        raise
+
+
+def _wrong_usage(error: Any, *, as_json: bool) -> int:
+    found = ConfigError(_sentence(error.format_message()))
+    if str(found):  # else the help was asked for by saying nothing, and is shown already
+        if error.ctx is not None:
+            found.add_note(f"how it is used: {error.ctx.command_path} --help")
+        report_error(found, as_json=as_json)
+    return exit_code(found)
+
+
+def _sentence(text: str) -> str:
+    return text[:1].lower() + text[1:].rstrip(".")

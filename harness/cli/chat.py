@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from harness.cli.guard import command
 from harness.cli.notices import BackgroundNews
-from harness.cli.opening import DEFAULT_AGENT, DEFAULT_WORKSPACE, ContextPolicy, opened
-from harness.cli.options import Agent, AsJson, Debug, User, Workspace
+from harness.cli.opening import ContextPolicy, opened
+from harness.cli.options import DEFAULT_AGENT, DEFAULT_WORKSPACE, Agent, AsJson, Model, Namespace, User, Workspace
 from harness.cli.output import say, say_aside, say_json
-from harness.cli.talk import PIPE, Conversation, converse_lines, converse_terminal
+from harness.cli.place import Place, owner_named
+from harness.cli.talk import PIPE, Conversation, Turn, converse_lines, converse_terminal
 from harness.context import RuntimeContext
 from harness.errors import ConfigError
 from harness.ids import new_session_id
 
 __all__ = ["run"]
 
-Model = Annotated[str, typer.Option("--model", "-m", help='"provider:name", or "offline" for one without a network.')]
 SessionId = Annotated[str | None, typer.Option("--session", "-s", help="The conversation; without it, a new one.")]
 Remember = Annotated[
     bool, typer.Option("--remember", help="Keep facts for later conversations: one more request a turn.")
@@ -35,47 +35,61 @@ async def run(
     workspace: Workspace = DEFAULT_WORKSPACE,
     agent: Agent = DEFAULT_AGENT,
     user: User = None,
+    namespace: Namespace = None,
     model: Model = "offline",
     session: SessionId = None,
     message: Message = None,
     context: Context = ContextPolicy.COMPACTION,
     remember: Remember = False,
     as_json: AsJson = False,
-    debug: Debug = False,
 ) -> None:
-    """Talk to an agent. Ctrl-C stops an answer and keeps the turn; Ctrl-D leaves."""
-    del debug  # the guard has seen it
+    """Talk to an agent. Ctrl-C stops an answer and keeps the turn; Ctrl-D leaves.
+
+    Example: harness chat --user alice --session monday --message "My name is Alice."
+    """
     at_terminal = message is None and sys.stdin.isatty()
     if as_json and at_terminal:
         raise ConfigError("--json needs --message or lines on standard input; a chat at the terminal has no JSON form")
+    user, parts = owner_named(user, namespace)
+    place = Place(workspace, agent, user, as_json, parts)
     ctx = RuntimeContext(session_id=session or new_session_id(), user_id=user)
-    news = BackgroundNews()
-    async with opened(workspace, agent, model, context=context, remember=remember, hooks=[news]) as made:
-        conversation = Conversation(made, ctx, news)
-        if session is None and not at_terminal and not as_json:
-            say_aside(f"session {conversation.session_id}")
-        if message is not None:
-            await _one_turn(conversation, message, as_json=as_json)
+    news, document = BackgroundNews(), {}
+    async with opened(
+        workspace, agent, model, namespace=parts, context=context, remember=remember, hooks=[news]
+    ) as made:
+        conversation = Conversation(made, ctx, news, place)
+        if as_json:
+            document = await _document(conversation, message)
         elif at_terminal:
             await converse_terminal(conversation)
         else:
-            await _lines(conversation, as_json=as_json)
+            if session is None:
+                say_aside(f"session {conversation.session_id}")
+            await _talk(conversation, message)
     for line in news.take():
         say_aside(line)
-
-
-async def _one_turn(conversation: Conversation, message: str, *, as_json: bool) -> None:
     if as_json:
-        say_json((await conversation.turn(message)).to_dict())
+        say_json(document)
+
+
+async def _document(conversation: Conversation, message: str | None) -> dict[str, Any]:
+    """What `--json` shows: the turn, or those of all lines of standard input."""
+    if message is not None:
+        return (await conversation.turn(message)).to_dict()
+    turns = [turn.to_dict() async for turn in converse_lines(conversation)]
+    return {"session_id": conversation.session_id, "turns": turns}
+
+
+async def _talk(conversation: Conversation, message: str | None) -> None:
+    if message is not None:
+        _end(await conversation.turn(message, PIPE), conversation)
         return
-    await conversation.turn(message, PIPE)
+    async for turn in converse_lines(conversation, PIPE):
+        _end(turn, conversation)
+
+
+def _end(turn: Turn, conversation: Conversation) -> None:
+    """End the line of the answer; what went less than well stands beside it."""
     say()
-
-
-async def _lines(conversation: Conversation, *, as_json: bool) -> None:
-    if as_json:
-        turns = [turn.to_dict() async for turn in converse_lines(conversation)]
-        say_json({"session_id": conversation.session_id, "turns": turns})
-        return
-    async for _turn in converse_lines(conversation, PIPE):
-        say()
+    for line in conversation.warning_lines(turn):
+        say_aside(line)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from datetime import UTC
 
-from harness.transcripts.times import ZONE, moment_of, zone_named
+from harness.transcripts.times import ZONE, moment_in, zone_named
 
 __all__ = ["told"]
 
@@ -15,8 +15,8 @@ def told(stamp: object) -> str:
 
     Raises `ConfigError` for a zone that nobody knows.
     """
-    moment = moment_of(stamp)
-    if moment is None:
+    local = moment_in(stamp, zone_named(os.environ.get(ZONE) or "UTC"))
+    if local is None:
         return ""
-    local = moment.astimezone(zone_named(os.environ.get(ZONE) or "UTC"))
-    return f"{local:%Y-%m-%dT%H:%M:%S}" if local.tzinfo is UTC else f"{local:%Y-%m-%dT%H:%M:%S%z}"
+    shown = local.replace(tzinfo=None).isoformat(timespec="seconds")
+    return shown if local.tzinfo is UTC else f"{shown}{local:%z}"

@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from harness.cli.about import about_sessions
 from harness.cli.clock import told
-from harness.cli.output import one_line, say, say_json
-from harness.cli.place import Place, about_sessions
-from harness.sessions.usage import UsageTotal
+from harness.cli.output import one_line, say, say_json, snake_keys
+from harness.cli.place import Place
+from harness.sessions.usage import UsageReport, UsageTotal
 
 __all__ = ["usage"]
 
 One = Annotated[str | None, typer.Argument(metavar="[SESSION]", help="One session; without it, all of the user's.")]
 Requests = Annotated[bool, typer.Option("--requests", help="Every single request, too.")]
 
+_PARTS = {"by_model": "byModel", "by_session": "bySession"}
 _HEAD = f"{'':30} {'requests':>9} {'input':>10} {'cache read':>11} {'cache write':>11} {'output':>9} {'US$':>10}"
 
 
 @about_sessions
-async def usage(
-    place: Place,
-    session: One = None,
-    requests: Requests = False,
-) -> None:
-    """Tokens and cost by model and session; `billed` counts abandoned branches and failed requests, too."""
+async def usage(place: Place, session: One = None, requests: Requests = False) -> None:
+    """Tokens and cost by model and session; `billed` counts abandoned branches and failed requests, too.
+
+    Example: harness sessions usage monday --requests
+    """
     async with place.sessions() as sessions:
         report = await sessions.usage(session)
     if place.as_json:
-        say_json(report.to_dict(rows=requests))
+        say_json(_document(report, requests=requests))
         return
     say(_HEAD)
     if requests:
@@ -43,6 +44,14 @@ async def usage(
     say(_line("active", report.active))
     if report.inherited.requests:
         say(_line("inherited from forks", report.inherited))
+
+
+def _document(report: UsageReport, *, requests: bool) -> dict[str, Any]:
+    """The report under the names that a command gives; what a provider reported stays as it is stored."""
+    found = report.to_dict(rows=requests)
+    sums = {name: snake_keys(found[name]) for name in ("billed", "active", "inherited")}
+    parts = {new: {key: snake_keys(each) for key, each in found[old].items()} for new, old in _PARTS.items()}
+    return {**sums, **parts, **({"requests": [snake_keys(row) for row in found["requests"]]} if requests else {})}
 
 
 def _line(name: str, total: UsageTotal) -> str:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import inspect
 import logging
 import sys
-from collections.abc import Callable, Coroutine
-from typing import Any, ParamSpec
+from collections.abc import Callable, Coroutine, Sequence
+from inspect import Parameter
+from typing import Any
 
 import typer
 
+from harness.cli.options import Debug
 from harness.cli.output import report_error
 from harness.errors import (
     ConfigError,
@@ -18,41 +21,65 @@ from harness.errors import (
     HarnessError,
     InvalidId,
     MissingExtra,
+    MissingSetting,
     ModelAuthError,
     SessionNotFound,
 )
 from harness.text import visible
 
-__all__ = ["command", "exit_code"]
+__all__ = ["NOBODY_READS", "command", "exit_code", "parameters_of", "with_parameters"]
 
-P = ParamSpec("P")
-
-_MISSING = (MissingExtra, ModelAuthError, SessionNotFound, FileMissing)
+_MISSING = (MissingExtra, MissingSetting, ModelAuthError, SessionNotFound, FileMissing)
 _USAGE = (ConfigError, InvalidId)
+_INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it."""
+NOBODY_READS = 141
+"""Exit code where the reader of the output went away, as `head` does: a 1 would say that a check found something."""
 
 
-def command(function: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
-    """Make a typer command of a coroutine function that takes `as_json` and `debug`.
+def command(function: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Make a typer command of a coroutine function; it gets the option `--debug`, too.
 
     Errors of this library become `error: …` on standard error and an exit code; with `--debug`
-    they are raised instead. Other errors are faults of ours and keep their traceback.
+    their traceback is logged. Other errors are faults of ours and keep their traceback.
     """
 
     @functools.wraps(function)
-    def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        debug, as_json = bool(kwargs.get("debug")), bool(kwargs.get("as_json"))
+    def run(*, debug: bool, **given: Any) -> None:
         _log_to_stderr(debug=debug)
         try:
-            asyncio.run(function(*args, **kwargs))
-        except HarnessError as error:
-            if debug:
-                logging.getLogger("harness.cli").debug("the command failed", exc_info=error)
-            report_error(error, as_json=as_json)
-            raise typer.Exit(exit_code(error)) from None
+            code = _code_of(function(**given), as_json=bool(given.get("as_json")))
         except KeyboardInterrupt:
-            raise typer.Exit(130) from None
+            code = _INTERRUPTED
+        except BrokenPipeError:
+            code = NOBODY_READS
+        if code:
+            raise typer.Exit(code)
 
-    return run
+    return with_parameters(run, [*parameters_of(function), *parameters_of(_debug)])
+
+
+def _code_of(work: Coroutine[Any, Any, None], *, as_json: bool) -> int:
+    """Do the work of a command, and report an error of this library."""
+    try:
+        asyncio.run(work)
+    except HarnessError as error:
+        logging.getLogger("harness.cli").debug("the command failed", exc_info=error)
+        report_error(error, as_json=as_json)
+        return exit_code(error)
+    return 0
+
+
+def parameters_of(function: Callable[..., Any]) -> list[Parameter]:
+    """The parameters of a function, from which typer makes arguments and options."""
+    return [*inspect.signature(function, eval_str=True).parameters.values()]
+
+
+def with_parameters(function: Callable[..., Any], parameters: Sequence[Parameter]) -> Callable[..., Any]:
+    """The function itself, which says from now on that it takes these."""
+    function.__signature__ = inspect.Signature([*parameters])  # type: ignore[attr-defined]  # typer reads it from there
+    function.__annotations__ = {each.name: each.annotation for each in parameters}
+    return function
 
 
 def exit_code(error: HarnessError) -> int:
@@ -60,6 +87,10 @@ def exit_code(error: HarnessError) -> int:
     if isinstance(error, _MISSING):
         return 3
     return 2 if isinstance(error, _USAGE) else 1
+
+
+def _debug(debug: Debug = False) -> None:
+    """What every command takes; only its signature is of use."""
 
 
 class _PlainFormatter(logging.Formatter):
@@ -77,3 +108,5 @@ def _log_to_stderr(*, debug: bool) -> None:
     logger = logging.getLogger("harness")
     logger.handlers = [handler]
     logger.setLevel(logging.DEBUG if debug else logging.WARNING)
+    if not debug:
+        logging.getLogger("harness.filesystem.locks").setLevel(logging.INFO)  # they say what is waited for

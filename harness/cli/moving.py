@@ -8,10 +8,12 @@ from typing import Annotated
 
 import typer
 
+from harness.cli.about import about_sessions
+from harness.cli.hints import saying
 from harness.cli.options import SessionId
 from harness.cli.output import one_line, say, say_json
-from harness.cli.place import Place, about_sessions
-from harness.errors import ConfigError, SessionNotFound
+from harness.cli.place import Place
+from harness.errors import ConfigError, FileExists, SessionExists, SessionNotFound
 from harness.ids import encode_name
 from harness.sessions.bundle import MAX_BYTES
 
@@ -30,14 +32,14 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
 @about_sessions
-async def export(
-    place: Place,
-    session: SessionId,
-    out: Out = None,
-) -> None:
-    """Write a session into one new file, byte for byte."""
+async def export(place: Place, session: SessionId, out: Out = None) -> None:
+    """Write a session into one new file, byte for byte.
+
+    Example: harness sessions export monday --out monday.zip
+    """
     async with place.sessions() as sessions:
-        bundle = await sessions.export(session, out or Path(f"{encode_name(session)}.zip"))
+        with saying("another file: --out FILE", FileExists):
+            bundle = await sessions.export(session, out or Path(f"{encode_name(session)}.zip"))
     if place.as_json:
         listed = [{"path": member.path, "bytes": member.bytes, "sha256": member.sha256} for member in bundle.members]
         say_json({"session": session, "file": str(bundle.path), "members": listed, "missing": list(bundle.missing)})
@@ -49,15 +51,15 @@ async def export(
 
 @about_sessions
 async def import_bundle(
-    place: Place,
-    file: File,
-    session: AsId = None,
-    take_over: TakeOver = False,
-    max_bytes: MaxBytes = MAX_BYTES,
+    place: Place, file: File, as_id: AsId = None, take_over: TakeOver = False, max_bytes: MaxBytes = MAX_BYTES
 ) -> None:
-    """Take a session out of a file, whole and checked, or not at all. One that is there is never replaced."""
-    async with place.sessions() as sessions:
-        taken = await sessions.import_session(file, session_id=session, take_over=take_over, max_bytes=max_bytes)
+    """Take a session out of a file, whole and checked, or not at all. One that is there is never replaced.
+
+    Example: harness sessions import monday.zip
+    """
+    async with place.sessions(new=True) as sessions:
+        with saying("as one of its own, under another id: --take-over --as SESSION", SessionExists, ConfigError):
+            taken = await sessions.import_session(file, session_id=as_id, take_over=take_over, max_bytes=max_bytes)
     if place.as_json:
         say_json({"file": str(file), "session_id": taken})
     else:
@@ -65,10 +67,11 @@ async def import_bundle(
 
 
 @about_sessions
-async def import_java(
-    place: Place,
-) -> None:
-    """Take over all sessions that the Java harness left for this user in the workspace. Its files are not changed."""
+async def import_java(place: Place) -> None:
+    """Take over all sessions that the Java harness left for this user in the workspace. Its files are not changed.
+
+    Example: harness sessions import-java --user alice
+    """
     async with place.sessions() as sessions:
         taken = await sessions.import_java()
     if place.as_json:
@@ -79,18 +82,17 @@ async def import_java(
 
 
 @about_sessions
-async def delete(
-    place: Place,
-    session: SessionId,
-    yes: Yes = False,
-) -> None:
-    """Remove a session for good, with all its files."""
+async def delete(place: Place, session: SessionId, yes: Yes = False) -> None:
+    """Remove a session for good, with all its files.
+
+    Example: harness sessions delete monday --yes
+    """
     if not yes and not _agreed(session):
         say("nothing was removed")
         return
     async with place.sessions() as sessions:
         if not await sessions.delete(session):
-            raise SessionNotFound(f"there is no session {session!r} of this user; sessions list shows which there are")
+            raise SessionNotFound(f"there is no session {session!r} of this user; nothing was removed")
     if place.as_json:
         say_json({"session": session, "deleted": True})
     else:

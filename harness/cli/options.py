@@ -1,4 +1,4 @@
-"""The options that every command has, declared once."""
+"""The options that several commands have, declared once."""
 
 from __future__ import annotations
 
@@ -7,15 +7,76 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-__all__ = ["Agent", "AsJson", "Debug", "SessionId", "User", "Workspace"]
+from harness.errors import InvalidId
+from harness.ids import check_id
+
+__all__ = [
+    "DEFAULT_AGENT",
+    "DEFAULT_WORKSPACE",
+    "Agent",
+    "AsJson",
+    "Debug",
+    "Entry",
+    "Model",
+    "Namespace",
+    "NewId",
+    "SessionId",
+    "User",
+    "Workspace",
+    "is_id",
+]
+
+DEFAULT_WORKSPACE = Path("workspace")
+DEFAULT_AGENT = "assistant"
+
+
+def is_id(value: str | None) -> str | None:
+    """The value, for a callback of an option; an id that cannot be is wrong usage."""
+    if value is not None:
+        try:
+            check_id("it", value)
+        except InvalidId as error:
+            raise typer.BadParameter(str(error)) from error
+    return value
+
+
+def _are_ids(values: list[str] | None) -> list[str] | None:
+    for value in values or ():
+        is_id(value)
+    return values
+
 
 Workspace: TypeAlias = Annotated[
     Path, typer.Option("--workspace", "-w", envvar="HARNESS_WORKSPACE", help="The folder that holds everything.")
 ]
-Agent: TypeAlias = Annotated[str, typer.Option("--agent", envvar="HARNESS_AGENT", help="The agent's id.")]
-User: TypeAlias = Annotated[
-    str | None, typer.Option("--user", "-u", envvar="HARNESS_USER", help="The tenant; without it, nobody's.")
+Agent: TypeAlias = Annotated[
+    str, typer.Option("--agent", envvar="HARNESS_AGENT", callback=is_id, help="The agent's id.")
 ]
-SessionId: TypeAlias = Annotated[str, typer.Argument(metavar="SESSION", help="The session's id.")]
+User: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--user", "-u", envvar="HARNESS_USER", callback=is_id, help="Whose; without it, nobody's."),
+]
+Namespace: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PART",
+        callback=_are_ids,
+        help="Instead of --user, where the agent's namespace is not the user alone: once for each part, in order.",
+    ),
+]
+SessionId: TypeAlias = Annotated[
+    str, typer.Argument(metavar="SESSION", callback=is_id, help="The session's id; `list` shows them.")
+]
+NewId: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--to", metavar="SESSION", callback=is_id, help="The id of the new session; without it, one is made."),
+]
+Model: TypeAlias = Annotated[
+    str, typer.Option("--model", "-m", help='"provider:name", or "offline" for one without a network.')
+]
+Entry: TypeAlias = Annotated[
+    str,
+    typer.Argument(metavar="ENTRY", callback=is_id, help="The id of a line; `turns` shows those at which turns end."),
+]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 Debug: TypeAlias = Annotated[bool, typer.Option("--debug", help="Log everything, and show where an error came from.")]

@@ -5,23 +5,33 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
+from harness.cli.streams import nowhere
+from harness.errors import PersistenceError
+from harness.filesystem import disk, pool
+from harness.filesystem.lowlevel import advice
 from harness.text import dumps, visible
 
 __all__ = [
+    "JsonList",
+    "json_list",
     "one_line",
     "present",
     "report_error",
     "say",
     "say_aside",
     "say_json",
-    "say_json_list",
+    "snake_keys",
     "stream_aside",
     "stream_text",
 ]
 
 _MOST_LINES = 30
+_AT_ONCE = 1024 * 1024
+_CAPITAL = re.compile("(?<=[a-z0-9])[A-Z]")
 _C1 = re.compile("[\x7f-\x9f]")
 
 
@@ -57,16 +67,54 @@ def say_json(document: Mapping[str, Any]) -> None:
     _write(_escaped(document) + b"\n")
 
 
-async def say_json_list(document: Mapping[str, Any], name: str, items: AsyncIterator[Mapping[str, Any]]) -> None:
-    """Print the one JSON document with a list as its last field, item by item; nothing if the first one cannot be had.
+@asynccontextmanager
+async def json_list(name: str, /, **fields: Any) -> AsyncIterator[JsonList]:
+    """The one JSON document, with a list as its last field: printed when the block has given all; else none of it."""
+    with disk.temporary_folder() as folder:
+        whole = JsonList(folder, name, fields)
+        yield whole
+        await whole.say()
 
-    An error behind the first item leaves a document without an end: nobody takes it for a whole one.
+
+class JsonList:
+    """A JSON document that grows by the items of its last field; what is too much to be held waits in files."""
+
+    def __init__(self, folder: Path, name: str, fields: dict[str, Any]) -> None:
+        self.fields = fields
+        """What stands before the list."""
+        self._folder, self._name = folder, name
+        self._held: list[bytes] = []
+        self._size = 0
+        self._parts: list[Path] = []
+
+    async def add(self, item: Mapping[str, Any]) -> None:
+        """One more item."""
+        self._held.append(_escaped(item))
+        self._size += len(self._held[-1])
+        if self._size > _AT_ONCE:
+            await pool.run(self._put_aside)
+
+    async def say(self) -> None:
+        """Print it."""
+        before = _escaped({**self.fields, self._name: []}).removesuffix(b"]}")
+        for part in self._parts:
+            _write(before + await pool.run(disk.read, part))
+            before = b","
+        _write((before if self._held or not self._parts else b"") + b",".join(self._held) + b"]}\n")
+
+    def _put_aside(self) -> None:
+        part = self._folder / str(len(self._parts))
+        disk.create(part, b",".join(self._held), sync=False)
+        self._parts.append(part)
+        self._held, self._size = [], 0
+
+
+def snake_keys(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields as a command names them; what they hold stays as it is.
+
+    Keys that a command makes are snake_case. Messages, usage and lines of a ledger are shown as they are stored.
     """
-    before = _escaped({**document, name: []}).removesuffix(b"]}")
-    async for item in items:
-        _write(before + _escaped(item))
-        before = b","
-    _write(b"]}\n" if before == b"," else before + b"]}\n")
+    return {_CAPITAL.sub(lambda found: f"_{found[0].lower()}", name): value for name, value in fields.items()}
 
 
 def present(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -75,13 +123,16 @@ def present(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def report_error(error: BaseException, *, as_json: bool) -> None:
-    """The error on standard error, what it lists one a line; with `--json` the document that is owed, too."""
-    if as_json:
-        say_json({"error": str(error), "type": type(error).__name__})
+    """The error on standard error, what it lists one a line, then its notes; with `--json` the document owed, too."""
+    hints: list[str] = getattr(error, "__notes__", [])
     first, *listed = (one_line(line, 2000) for line in str(error).split("\n"))
     say_aside(f"error: {first}")
     for line in listed[:_MOST_LINES]:
         say_aside(f"  {line}")
+    for hint in hints:
+        say_aside(f"hint: {one_line(hint, 2000)}")
+    if as_json:
+        say_json({"error": str(error), "type": type(error).__name__, **({"hints": hints} if hints else {})})
 
 
 def _escaped(value: Mapping[str, Any]) -> bytes:
@@ -90,6 +141,12 @@ def _escaped(value: Mapping[str, Any]) -> bytes:
 
 
 def _write(raw: bytes) -> None:
-    sys.stdout.flush()
-    sys.stdout.buffer.write(raw)
-    sys.stdout.buffer.flush()
+    try:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(raw)
+        sys.stdout.buffer.flush()
+    except OSError as error:
+        sys.stdout = nowhere()  # or Python would try once more to write what is left when it ends, and complain
+        if isinstance(error, BrokenPipeError):
+            raise
+        raise PersistenceError(f"cannot write to standard output: {advice(error)}") from error

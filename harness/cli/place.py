@@ -1,74 +1,76 @@
-"""Commands about one user's sessions: the options that say whose they are stand here, once for all of them."""
+"""Whose sessions a command is about, and where they are."""
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import AsyncIterator, Callable, Coroutine
+import os
+import shlex
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec
 
 from harness.agent import TenantSessions
-from harness.cli.guard import command
-from harness.cli.opening import DEFAULT_AGENT, DEFAULT_WORKSPACE, opened
-from harness.cli.options import Agent, AsJson, Debug, User, Workspace
-from harness.errors import FileMissing
+from harness.cli.opening import opened
+from harness.cli.options import DEFAULT_AGENT, DEFAULT_WORKSPACE
+from harness.errors import ConfigError, FileMissing
 from harness.filesystem import disk, pool
 
-__all__ = ["Place", "about_sessions"]
-
-P = ParamSpec("P")
+__all__ = ["Place", "owner_named"]
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What the options say: whose sessions a command is about, and whether it answers with JSON."""
+    """What the options say: whose sessions a command is about, and whether it answers with JSON.
+
+    namespace   what was named instead of a user; empty where it is the user's alone
+    """
 
     workspace: Path
     agent: str
     user: str | None
     as_json: bool
+    namespace: tuple[str, ...] = ()
 
     @asynccontextmanager
-    async def sessions(self) -> AsyncIterator[TenantSessions]:
-        """The sessions, for the block."""
-        async with opened(self.workspace, self.agent) as made:
+    async def sessions(self, model: str = "offline", *, new: bool = False) -> AsyncIterator[TenantSessions]:
+        """The sessions, for the block.
+
+        Raises `FileMissing` for a workspace that was named and is not there, unless it may be `new`; the usual one
+        need not be there yet.
+        """
+        if not new and self.workspace != DEFAULT_WORKSPACE and await pool.run(disk.mark, self.workspace) is None:
+            raise FileMissing(f"there is no workspace {self.workspace}; name one that is there with --workspace")
+        async with opened(self.workspace, self.agent, model, namespace=self.namespace) as made:
             yield made.sessions(self.user)
 
-    async def check_there(self) -> None:
-        """Raise `FileMissing` for a workspace that was named and is not there; the usual one need not be there yet."""
-        if self.workspace != DEFAULT_WORKSPACE and await pool.run(disk.mark, self.workspace) is None:
-            raise FileMissing(f"there is no workspace {self.workspace}; name one that is there with --workspace")
+    @property
+    def whose(self) -> str:
+        """Whose sessions they are, for a person."""
+        return " / ".join(self.namespace) or self.user or "nobody in particular"
+
+    def typed(self, *words: str) -> str:
+        """A command about the same place, to be typed where this one was: what the environment says is left out."""
+        return shlex.join(["harness", *words, *self._named()])
+
+    def _named(self) -> Iterator[str]:
+        options = (
+            ("workspace", str(self.workspace), str(DEFAULT_WORKSPACE)),
+            ("agent", self.agent, DEFAULT_AGENT),
+            ("user", self.user, None),
+        )
+        for name, value, usual in options:
+            if value is not None and value != (os.environ.get(f"HARNESS_{name.upper()}") or usual):
+                yield from (f"--{name}", value)
+        yield from (word for part in self.namespace for word in ("--namespace", part))
 
 
-def about_sessions(function: Callable[Concatenate[Place, P], Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """Make a command of a coroutine function that takes a `Place` first; see `command`.
+def owner_named(user: str | None, parts: Sequence[str] | None) -> tuple[str | None, tuple[str, ...]]:
+    """The user, or the parts of a namespace that were named instead: a user of the environment gives way to them.
 
-    The command has the function's other parameters, then the options of a place.
+    Raises `ConfigError` where both were named.
     """
-    own = [*inspect.signature(function, eval_str=True).parameters.values()][1:]
-    parameters = [*own, *inspect.signature(_options, eval_str=True).parameters.values()]
-    work: Callable[..., Coroutine[Any, Any, None]] = function
-
-    @functools.wraps(function)
-    async def run(*, debug: bool, **given: Any) -> None:
-        del debug  # the guard has seen it
-        place = Place(*(given.pop(name) for name in ("workspace", "agent", "user", "as_json")))
-        await work(place, **given)
-
-    made = command(run)
-    made.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # typer reads it from there
-    made.__annotations__ = {each.name: each.annotation for each in parameters}
-    return made
-
-
-def _options(
-    workspace: Workspace = DEFAULT_WORKSPACE,
-    agent: Agent = DEFAULT_AGENT,
-    user: User = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
-) -> None:
-    """What every such command takes; only its signature is of use."""
+    if not parts:
+        return user, ()
+    if user is not None and user != os.environ.get("HARNESS_USER"):
+        raise ConfigError("--user is a namespace of one part; give --user or --namespace, not both")
+    return None, tuple(parts)

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from harness.cli.guard import command
-from harness.cli.options import AsJson, Debug
+from harness.cli.options import AsJson
 from harness.cli.output import one_line, say, say_json
 from harness.cli.story import ContextView, Story, fresh_folder, tell
 
@@ -24,9 +24,11 @@ _COLUMN = 58
 
 
 @command
-async def run(folder: Folder = None, as_json: AsJson = False, debug: Debug = False) -> None:
-    """Two users, two turns each in processes of their own; then search, compaction, and the files."""
-    del debug  # the guard has seen it
+async def run(folder: Folder = None, as_json: AsJson = False) -> None:
+    """Two users, two turns each in processes of their own; then search, compaction, and the files.
+
+    Example: harness quickstart --dir tour
+    """
     place = await fresh_folder(folder)
     if not as_json:
         say(f"Two users talk to one agent on the offline model, each turn in a process of its own.\nFolder: {place}\n")

@@ -13,11 +13,21 @@ __all__ = ["message_lines"]
 _WIDE = 160
 
 
-def message_lines(message: Mapping[str, Any]) -> Iterator[str]:
-    """One message as it is stored: text in full, tool calls and results in one line each."""
+def message_lines(message: Mapping[str, Any], when: str | None = None) -> Iterator[str]:
+    """One message as it is stored: text in full, tool calls and results in one line each.
+
+    With its time, empty where that is not known, the lines begin with it, and the model is named.
+    """
     role = str(message.get("role", "?"))
+    if when is not None:
+        role = "  ".join(filter(None, (when, role + _model(message))))
     for block in message.get("content", ()):
         yield f"{role}: {_block(block)}"
+
+
+def _model(message: Mapping[str, Any]) -> str:
+    named = [one_line(str(message[key])) for key in ("provider", "model") if message.get(key)]
+    return f" ({':'.join(named)})" if named else ""
 
 
 def _block(block: Mapping[str, Any]) -> str:

@@ -7,80 +7,77 @@ from typing import Annotated
 
 import typer
 
-from harness.cli import checking, counting, moving, turning
+from harness.cli import checking, continuing, counting, moving, naming, seeing, turning
+from harness.cli.about import about_sessions
 from harness.cli.clock import told
-from harness.cli.output import one_line, present, say, say_json, say_json_list
-from harness.cli.place import Place, about_sessions
+from harness.cli.options import SessionId
+from harness.cli.output import json_list, one_line, present, say, say_json
+from harness.cli.place import Place
 from harness.cli.rendering import message_lines
 
 __all__ = ["app", "list_sessions", "search", "show"]
 
-app = typer.Typer(help="Past conversations: look, check, go back, copy, move, count.", no_args_is_help=True)
-
-app.command("verify")(checking.verify)
-app.command("repair")(checking.repair)
-app.command("turns")(turning.turns)
-app.command("branch")(turning.branch)
-app.command("branches")(turning.branches)
-app.command("fork")(turning.fork)
-app.command("label")(turning.label)
-app.command("export")(moving.export)
-app.command("import")(moving.import_bundle)
-app.command("import-java")(moving.import_java)
-app.command("delete")(moving.delete)
-app.command("usage")(counting.usage)
 
 Last = Annotated[int, typer.Option("--last", min=1, help="How many messages, counted from the end.")]
+In = Annotated[str | None, typer.Option("--session", "-s", metavar="SESSION", help="Only in this conversation.")]
 Limit = Annotated[int, typer.Option("--limit", min=1, help="How many hits at most.")]
 
 
-@app.command("list")
 @about_sessions
-async def list_sessions(
-    place: Place,
-) -> None:
-    """The conversations, newest first."""
-    await place.check_there()
+async def list_sessions(place: Place) -> None:
+    """The conversations, newest first.
+
+    Example: harness sessions list --user alice
+    """
     async with place.sessions() as sessions:
         found = sorted(await sessions.list(), key=lambda info: info.updated_at, reverse=True)
     if place.as_json:
         say_json({"sessions": [present(asdict(info)) for info in found]})
         return
+    width = max((len(one_line(info.id, 60)) for info in found), default=0)
     for info in found:
-        say(f"{one_line(info.id, 60)}  {told(info.updated_at)}  {info.turns:>4} turns  {one_line(info.title, 60)}")
+        name = f"{one_line(info.id, 60):{width}}"
+        say(f"{name}  {told(info.updated_at)}  {info.turns:>4} turns  {one_line(info.title, 60)}")
     if not found:
-        say(f"no sessions of agent {place.agent!r} for {place.user or 'nobody in particular'} in {place.workspace}")
+        say(f"no sessions of agent {place.agent!r} for {place.whose} in {place.workspace}")
 
 
-@app.command("show")
 @about_sessions
-async def show(
-    place: Place,
-    session: Annotated[str, typer.Argument(help="The session's id.")],
-    last: Last = 1_000,
-) -> None:
-    """Everything that was said in a conversation, compacted or not."""
+async def show(place: Place, session: SessionId, last: Last = 1_000) -> None:
+    """Everything that was said in a conversation, compacted or not, with the time, and the model that said it.
+
+    Example: harness sessions show monday --last 20
+    """
+    if place.as_json:
+        async with json_list("messages", session=session) as whole, place.sessions() as sessions:
+            async for message in sessions.read(session, last):
+                await whole.add(message.to_dict())
+        return
+    empty = True
     async with place.sessions() as sessions:
-        messages = (message.to_dict() async for message in sessions.read(session, last))
-        if place.as_json:
-            await say_json_list({"session": session}, "messages", messages)
-            return
-        async for message in messages:
-            for line in message_lines(message):
+        async for when, message in sessions.read_timed(session, last):
+            empty = False
+            for line in message_lines(message.to_dict(), told(when).replace("T", " ")):
                 say(line)
+    if empty:
+        say(f"nothing was said in {session} yet")
 
 
-@app.command("search")
 @about_sessions
 async def search(
     place: Place,
-    query: Annotated[str, typer.Argument(help="Words, in any order.")],
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="Words, in any order.")],
+    session: In = None,
     limit: Limit = 10,
 ) -> None:
-    """The messages that match best, of all conversations of this user."""
-    await place.check_there()
+    """The messages that match best, of all conversations of this user, or of one.
+
+    Example: harness sessions search "code word"
+    """
     async with place.sessions() as sessions:
-        hits = await sessions.search(query, limit=limit)
+        hits = await sessions.search(query, limit, session)
+        if not hits and session is not None:
+            await sessions.history(session, 1)  # says so where there is no such session
     if place.as_json:
         say_json({"query": query, "hits": [present(asdict(hit)) for hit in hits]})
         return
@@ -88,3 +85,32 @@ async def search(
         say(f"{one_line(hit.session_id, 60)}  {told(hit.timestamp)}  {hit.role}: {one_line(hit.snippet)}")
     if not hits:
         say("nothing found")
+
+
+_COMMANDS = {
+    "list": list_sessions,
+    "show": show,
+    "search": search,
+    "seen": seeing.seen,
+    "verify": checking.verify,
+    "repair": checking.repair,
+    "turns": turning.turns,
+    "branches": turning.branches,
+    "branch": turning.branch,
+    "fork": turning.fork,
+    "label": naming.label,
+    "labels": naming.labels,
+    "rename": naming.rename,
+    "compact": continuing.compact,
+    "switch-model": continuing.switch_model,
+    "handoff": continuing.handoff,
+    "export": moving.export,
+    "import": moving.import_bundle,
+    "import-java": moving.import_java,
+    "delete": moving.delete,
+    "usage": counting.usage,
+}
+
+app = typer.Typer(help="Past conversations: look, check, go back, copy, move, count.", no_args_is_help=True)
+for _name, _function in _COMMANDS.items():
+    app.command(_name)(_function)

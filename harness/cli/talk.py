@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from harness.agent import Call, HarnessAgent, StreamEvent
 from harness.cli.notices import BackgroundNews, progress_line
 from harness.cli.output import one_line, report_error, say, stream_aside, stream_text
+from harness.cli.place import Place
 from harness.context import RuntimeContext
 from harness.errors import CallCancelled, HarnessError, MissingExtra, SessionNotFound
 from harness.messages import Usage
@@ -62,8 +63,9 @@ class Turn:
 class Conversation:
     """One session of one user, talked to from here. `current` is the call in progress, to stop it."""
 
-    def __init__(self, agent: HarnessAgent, ctx: RuntimeContext, news: BackgroundNews) -> None:
+    def __init__(self, agent: HarnessAgent, ctx: RuntimeContext, news: BackgroundNews, place: Place) -> None:
         self.news = news
+        self._place = place
         self._agent = agent
         self._ctx = ctx
         self.session_id = ctx.session_id or ""
@@ -79,6 +81,12 @@ class Conversation:
         finally:
             self.current = None
         return Turn(reply.text, call.session_id, call.entry_id, call.usage, tuple(call.warnings))
+
+    def warning_lines(self, turn: Turn) -> Iterator[str]:
+        """What went less than well in a turn, and how to look into it, as lines for a person."""
+        yield from (f"· {one_line(warning, 600)}" for warning in turn.warnings)
+        if turn.warnings:
+            yield f"hint: whether all is there: {self._place.typed('sessions', 'verify', self.session_id)}"
 
     async def said_before(self) -> list[str]:
         """What the user said in this session, oldest first: the line history of the terminal."""
@@ -117,7 +125,7 @@ async def _answer(conversation: Conversation, text: str) -> None:
             report_error(error, as_json=False)
         else:
             say()
-            for line in (*(f"· {one_line(warning, 300)}" for warning in turn.warnings), *conversation.news.take()):
+            for line in (*conversation.warning_lines(turn), *conversation.news.take()):
                 say(line)
 
 

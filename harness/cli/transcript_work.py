@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.context import RuntimeContext
 from harness.errors import SessionDamaged, TranscriptRefused
 from harness.filesystem import pool
-from harness.filesystem.namespaces import agent_root, tenant_root, user_namespace, write_tenant_file
+from harness.filesystem.namespaces import agent_root, tenant_root, write_tenant_file
 from harness.sessions.layout import Owner
 from harness.sessions.tree import SessionTree
 from harness.sessions.verify import verify_session
-from harness.transcripts import Candidate, Page, Transcript, candidates, discover, join, page, read, stitched, summary
+from harness.transcripts import Candidate, Page, Transcript, candidates, join, page, read, stitched, summary
+from harness.transcripts.discovery import usual_listing
 from harness.transcripts.export import Redaction, check_bundle, is_bundle, redact_transcript
+from harness.transcripts.formats import format_named
 from harness.transcripts.importing import Imported, import_transcript
 from harness.transcripts.listing import Listing, distinct, listing
 from harness.transcripts.opening import open_session
@@ -34,7 +35,9 @@ def sessions_in(
     Raises `FileMissing`, `TranscriptRefused`, and `ConfigError` for a format that does not exist.
     """
     if not places:
-        return Listing(discover(formats=formats or None, cwd=cwd, subagents=subagents))
+        return usual_listing(formats=formats or None, cwd=cwd, subagents=subagents)
+    for name in formats:
+        format_named(name)  # raises for one that does not exist
     looked = [listing(place) for place in places]
     found = distinct(one for each in looked for one in each.sessions)
     kept = [
@@ -45,7 +48,8 @@ def sessions_in(
         and (cwd is None or one.cwd == cwd)
     ]
     newest = sorted(kept, key=lambda one: (one.last_ts or one.modified, one.session_id), reverse=True)
-    return Listing(newest, sum(each.left_out for each in looked))
+    closed = dict.fromkeys(name for each in looked for name in each.closed)
+    return Listing(newest, sum(each.left_out for each in looked), tuple(closed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +59,6 @@ class Shown:
     session: Candidate
     turns: list[dict[str, Any]]
     is_cut: bool
-
-    def to_dict(self) -> dict[str, Any]:
-        """The JSON form."""
-        return {**self.session.to_dict(), "turns": self.turns, "earlier": self.is_cut}
 
 
 def last_turns(source: Path, session_id: str | None, last: int) -> Shown:
@@ -108,13 +108,17 @@ def source_of(
 
 
 async def import_into(
-    transcript: Transcript, workspace: Path, agent: str, user: str | None, session: str, tell: Tell | None = None
+    transcript: Transcript,
+    workspace: Path,
+    agent: str,
+    namespace: tuple[str, ...],
+    session: str,
+    tell: Tell | None = None,
 ) -> Imported:
-    """Import a transcript as a new session of this user with this agent, and prove what was written.
+    """Import a transcript as a new session of this namespace with this agent, and prove what was written.
 
     Raises what `import_transcript` raises, and `SessionDamaged` where the new ledger does not verify.
     """
-    namespace = user_namespace(RuntimeContext(user_id=user))
     root = tenant_root(workspace, namespace)
     await pool.run(write_tenant_file, root, namespace)
     tree = SessionTree(agent_root(root, agent) / "sessions", session, agent=agent, namespace=namespace)

@@ -9,13 +9,14 @@ import typer
 
 from harness.cli.clock import told
 from harness.cli.guard import command, exit_code
-from harness.cli.opening import DEFAULT_AGENT, DEFAULT_WORKSPACE
-from harness.cli.options import Agent, AsJson, Debug, User, Workspace
-from harness.cli.output import one_line, say, say_json
+from harness.cli.hints import saying, which_session
+from harness.cli.options import DEFAULT_AGENT, DEFAULT_WORKSPACE, Agent, AsJson, Namespace, User, Workspace
+from harness.cli.output import one_line, say, say_json, snake_keys
+from harness.cli.place import owner_named
 from harness.cli.progress import progress, share_of, watched
 from harness.cli.transcript_work import import_into, last_turns, sessions_in, source_of, stats_rows
 from harness.cli.turn_lines import turn_lines
-from harness.errors import HarnessError
+from harness.errors import FileExists, HarnessError, SessionExists
 from harness.ids import new_session_id
 from harness.text import visible
 from harness.transcripts import Candidate, Found, find, in_worker
@@ -62,16 +63,19 @@ async def list_sessions(
     subagents: Subagents = False,
     limit: Limit = 1_000,
     as_json: AsJson = False,
-    debug: Debug = False,
 ) -> None:
-    """The sessions there are, newest first."""
-    del debug  # the guard has seen it
+    """The sessions there are, newest first.
+
+    Example: harness transcripts list ~/.claude --limit 20
+    """
     with progress("looking"):
         looked = await in_worker(sessions_in, tuple(places or ()), tuple(formats or ()), cwd, subagents=subagents)
     found = looked.sessions
     _warn_of(looked)
     if as_json:
-        say_json({"sessions": [one.to_dict() for one in found[:limit]], "total": len(found), **_left_out(looked)})
+        say_json(
+            {"sessions": [snake_keys(one.to_dict()) for one in found[:limit]], "total": len(found), **_left_out(looked)}
+        )
         return
     for one in found[:limit]:
         title = one_line(one.title or one.prompt, 60)
@@ -90,10 +94,11 @@ async def search(
     subagents: Subagents = False,
     limit: Limit = 100,
     as_json: AsJson = False,
-    debug: Debug = False,
 ) -> None:
-    """The turns that hold the words, in all sessions."""
-    del debug  # the guard has seen it
+    """The turns that hold the words, in all sessions.
+
+    Example: harness transcripts search "connection refused" ~/.codex
+    """
     hits: list[dict[str, Any]] = []
     covered, searched, failed = 0, 0, 0
     with progress("looking"):
@@ -111,11 +116,11 @@ async def search(
                 hits += [_hit(one, hit.to_dict()) for hit in result.hits[: limit - len(hits)]]
             advance()
     if as_json:
-        counted = {"sessions": len(found), "searched": searched, "failed": failed, "coveredBytes": covered}
+        counted = {"sessions": len(found), "searched": searched, "failed": failed, "covered_bytes": covered}
         say_json({"query": query, "hits": hits, **counted, **_left_out(looked)})
         return
     for hit in hits:
-        say(f"{hit['format']:<9} {one_line(hit['sessionId'], 60)}  {told(hit.get('at'))}  {one_line(hit['snippet'])}")
+        say(f"{hit['format']:<9} {one_line(hit['session_id'], 60)}  {told(hit.get('at'))}  {one_line(hit['snippet'])}")
     say(f"{len(hits)} hits in {searched - failed} of {len(found)} sessions, {covered:,} bytes searched")
 
 
@@ -129,7 +134,7 @@ async def _found_in(one: Candidate, query: str, limit: int) -> Found | None:
 
 
 def _hit(one: Candidate, hit: dict[str, Any]) -> dict[str, Any]:
-    return {"format": one.format, "sessionId": one.session_id, "path": path_text(one.path), **hit}
+    return {"format": one.format, "session_id": one.session_id, "path": path_text(one.path), **hit}
 
 
 @app.command("show")
@@ -139,14 +144,15 @@ async def show(
     session: SessionId = None,
     last: Last = 1_000,
     as_json: AsJson = False,
-    debug: Debug = False,
 ) -> None:
-    """What was said in a session, from its end."""
-    del debug  # the guard has seen it
-    with progress("reading"):
+    """What was said in a session, from its end.
+
+    Example: harness transcripts show session.jsonl --last 5
+    """
+    with which_session(session), progress("reading"):
         shown = await in_worker(last_turns, file, session, last)
     if as_json:
-        say_json(shown.to_dict())
+        say_json({**snake_keys(shown.session.to_dict()), "turns": shown.turns, "earlier": shown.is_cut})
         return
     one = shown.session
     say(f"{one.format}  {one_line(one.session_id, 80)}  {one_line(one.title, 100)}")
@@ -158,9 +164,11 @@ async def show(
 
 @app.command("stats")
 @command
-async def stats(files: Files, session: SessionId = None, as_json: AsJson = False, debug: Debug = False) -> None:
-    """The census of each session: prompts, answers, calls, results, tokens, damage."""
-    del debug  # the guard has seen it
+async def stats(files: Files, session: SessionId = None, as_json: AsJson = False) -> None:
+    """The census of each session: prompts, answers, calls, results, tokens, damage.
+
+    Example: harness transcripts stats session.jsonl --json
+    """
     rows: list[dict[str, Any]] = []
     failures: list[tuple[Path, HarnessError]] = []
     with progress("counting", len(files)) as advance:
@@ -197,15 +205,19 @@ async def convert(
     redact_keys: RedactKeys = None,
     redact_patterns: RedactPatterns = None,
     as_json: AsJson = False,
-    debug: Debug = False,
 ) -> None:
-    """Write a session as a page, a document, another harness's files, or a bundle."""
-    del debug  # the guard has seen it
+    """Write a session as a page, a document, another harness's files, or a bundle.
+
+    Example: harness transcripts convert session.jsonl --to markdown --redact
+    """
     rules = _redaction(redact, redact_keys, redact_patterns)
     async with watched("converting") as tell:
-        made = await in_worker(write_converted, file, target, out, session, redaction=rules, overwrite=force, tell=tell)
+        with which_session(session), saying("over it: --force; elsewhere: --out PATH", FileExists):
+            made = await in_worker(
+                write_converted, file, target, out, session, redaction=rules, overwrite=force, tell=tell
+            )
     if as_json:
-        say_json(made.to_dict())
+        say_json(snake_keys(made.to_dict()))
         return
     for one in made.files:
         say(f"{one_line(str(one.path), 300)}  {one.bytes:,} bytes")
@@ -229,18 +241,24 @@ async def import_session(
     workspace: Workspace = DEFAULT_WORKSPACE,
     agent: Agent = DEFAULT_AGENT,
     user: User = None,
+    namespace: Namespace = None,
     as_json: AsJson = False,
-    debug: Debug = False,
 ) -> None:
-    """Make a session of any harness one of this library's own, to go on with it."""
-    del debug  # the guard has seen it
+    """Make a session of any harness one of this library's own, to go on with it.
+
+    Example: harness transcripts import session.jsonl --as monday --user alice
+    """
+    user, parts = owner_named(user, namespace)
     rules = _redaction(redact, redact_keys, redact_patterns)
     async with watched("reading") as tell:
-        transcript = await in_worker(source_of, file, session, rules, tell)
-    with share_of("importing") as logged:
-        made = await import_into(transcript, workspace, agent, user, new_id or new_session_id(), logged)
+        with which_session(session):
+            transcript = await in_worker(source_of, file, session, rules, tell)
+    with saying("another id: --as SESSION", SessionExists), share_of("importing") as logged:
+        made = await import_into(
+            transcript, workspace, agent, parts or ((user,) if user else ()), new_id or new_session_id(), logged
+        )
     if as_json:
-        say_json(made.to_dict())
+        say_json(snake_keys(made.to_dict()))
         return
     say(f"session {one_line(made.session_id, 80)}: {made.messages} messages, {made.prompts} prompts; it verifies")
     if made.open_calls:
@@ -256,8 +274,9 @@ def _redaction(redact: bool, keys: list[str] | None, patterns: list[str] | None)
     return Redaction(tuple(keys or ()), tuple(patterns or ()))
 
 
-def _left_out(looked: Listing) -> dict[str, int]:
-    return {"filesLeftOut": looked.left_out} if looked.left_out else {}
+def _left_out(looked: Listing) -> dict[str, Any]:
+    counted = {"files_left_out": looked.left_out, "passed_over": list(looked.closed)}
+    return {name: value for name, value in counted.items() if value}
 
 
 def _warn_of(looked: Listing) -> None:

@@ -1,4 +1,4 @@
-"""`harness sessions turns|branch|fork|label`: go back to a point of a conversation, copy it from there, name it."""
+"""`harness sessions turns|branches|branch|fork`: go back to a point of a conversation, or copy it from there."""
 
 from __future__ import annotations
 
@@ -7,33 +7,40 @@ from typing import Annotated
 
 import typer
 
+from harness.agent import TenantSessions
+from harness.cli.about import about_sessions
 from harness.cli.clock import told
-from harness.cli.options import SessionId
+from harness.cli.hints import saying, where_turns_end
+from harness.cli.options import NewId, SessionId, is_id
 from harness.cli.output import one_line, present, say, say_json
-from harness.cli.place import Place, about_sessions
+from harness.cli.place import Place
+from harness.errors import ConfigError, SessionExists
 from harness.filesystem import pool
 from harness.messages import Msg
 from harness.sessions.layout import SessionFiles
 from harness.sessions.outline import Outline
 from harness.sessions.projection import Turn
 
-__all__ = ["branch", "branches", "fork", "label", "turns"]
+__all__ = ["branch", "branches", "fork", "turns"]
 
-Entry = Annotated[str, typer.Argument(metavar="ENTRY", help="The id of a line; `turns` shows those to use.")]
 At = Annotated[str | None, typer.Option("--at", metavar="ENTRY", help="A turn's end; without it, the newest.")]
-To = Annotated[str | None, typer.Option("--to", metavar="SESSION", help="The id of the copy; without it, a new one.")]
-Name = Annotated[str, typer.Argument(metavar="NAME", help="What to call it.")]
+End = Annotated[
+    str | None,
+    typer.Argument(metavar="[ENTRY]", callback=is_id, help="The line at a turn's end, as `turns` shows it."),
+]
+Number = Annotated[int | None, typer.Option("--turn", min=1, help="The turn's number instead, as `turns` shows it.")]
 
 
 @about_sessions
-async def turns(
-    place: Place,
-    session: SessionId,
-) -> None:
-    """All turns, summed up or not, each with its number and the line at its end, to branch or fork at."""
+async def turns(place: Place, session: SessionId) -> None:
+    """All turns, summed up or not, each with its number and the line at its end, to branch or fork at.
+
+    Example: harness sessions turns monday
+    """
     async with place.sessions() as sessions:
-        names = {entry: name for name, entry in (await sessions.labels(session)).items()}
-        rows = await pool.run(_rows, (await sessions.tree(session)).files, names)
+        tree = await sessions.tree(session)
+        names = {entry: name for name, entry in (await tree.notes()).labels.items()}
+        rows = await pool.run(_rows, tree.files, names)
     if place.as_json:
         say_json({"session": session, "turns": rows})
         return
@@ -41,29 +48,34 @@ async def turns(
         label = f"  ({one_line(str(row['label']), 40)})" if "label" in row else ""
         state = "" if row["closed"] else "  [open]"
         say(f"#{row['number']:<4} {row['end']}  {one_line(str(row['asked']), 60)}{state}{label}")
+    if not rows:
+        say(f"nothing was said in {session} yet")
 
 
 @about_sessions
-async def branch(
-    place: Place,
-    session: SessionId,
-    entry: Entry,
-) -> None:
-    """Go back: the conversation goes on behind this turn's end. What came after stays in the ledger."""
+async def branch(place: Place, session: SessionId, entry: End = None, turn: Number = None) -> None:
+    """Go back: the conversation goes on behind this turn's end. What came after stays in the ledger.
+
+    Example: harness sessions branch monday --turn 3
+    """
     async with place.sessions() as sessions:
-        line = await sessions.branch(session, entry)
+        with where_turns_end(place, session):
+            end = await _named_end(sessions, session, entry, turn)
+            if end is None:
+                raise ConfigError("branch needs the end of a turn to go back to; give ENTRY or --turn N")
+            line = await sessions.branch(session, end)
     if place.as_json:
-        say_json({"session": session, "at": entry, "entry_id": line})
+        say_json({"session": session, "at": end, "entry_id": line})
     else:
-        say(f"{session} goes on behind {entry}")
+        say(f"{session} goes on behind {end if turn is None else f'turn {turn}'}")
 
 
 @about_sessions
-async def branches(
-    place: Place,
-    session: SessionId,
-) -> None:
-    """The ways that a conversation went, oldest first; the one on which it goes on is marked."""
+async def branches(place: Place, session: SessionId) -> None:
+    """The ways that a conversation went, oldest first; the one on which it goes on is marked.
+
+    Example: harness sessions branches monday
+    """
     async with place.sessions() as sessions:
         found = await sessions.branches(session)
     if place.as_json:
@@ -75,35 +87,40 @@ async def branches(
 
 
 @about_sessions
-async def fork(
-    place: Place,
-    session: SessionId,
-    at: At = None,
-    to: To = None,
-) -> None:
-    """Copy a conversation, up to a turn's end, into a new session."""
+async def fork(place: Place, session: SessionId, at: At = None, turn: Number = None, to: NewId = None) -> None:
+    """Copy a conversation, up to a turn's end, into a new session; prints its id.
+
+    Example: harness sessions fork monday --turn 3 --to tuesday
+    """
     async with place.sessions() as sessions:
-        copy = await sessions.fork(session, at, to=to)
+        with where_turns_end(place, session), saying("another id: --to SESSION", SessionExists):
+            end = await _named_end(sessions, session, at, turn)
+            copy = await sessions.fork(session, end, to=to)
     if place.as_json:
         say_json({"session": session, "session_id": copy})
     else:
         say(copy)
 
 
-@about_sessions
-async def label(
-    place: Place,
-    session: SessionId,
-    entry: Entry,
-    name: Name,
-) -> None:
-    """Give a line a name."""
-    async with place.sessions() as sessions:
-        line = await sessions.label(session, entry, name)
-    if place.as_json:
-        say_json({"session": session, "target": entry, "name": name, "entry_id": line})
-    else:
-        say(f"{entry} is called {name}")
+async def _named_end(sessions: TenantSessions, session: str, entry: str | None, turn: int | None) -> str | None:
+    """The line at the end of the turn that was named by its number, else the line that was named."""
+    if turn is None:
+        return entry
+    if entry is not None:
+        raise ConfigError("a line and --turn were both given; give one of them")
+    tree = await sessions.tree(session)
+    return await pool.run(_end_of, tree.files, turn)
+
+
+def _end_of(files: SessionFiles, number: int) -> str:
+    outline = Outline(files)
+    if number > len(outline):
+        raise ConfigError(f"there is no turn {number}: the conversation has {len(outline)}; give one of these")
+    return _end(outline.turn(number))
+
+
+def _end(turn: Turn) -> str:
+    return turn.entry_ids[-1] if turn.entry_ids else turn.id
 
 
 def _rows(files: SessionFiles, names: dict[str, str]) -> list[dict[str, object]]:
@@ -115,6 +132,5 @@ def _rows(files: SessionFiles, names: dict[str, str]) -> list[dict[str, object]]
 def _row(number: int, turn: Turn, newest: bool, names: dict[str, str]) -> dict[str, object]:
     label = next((names[entry] for entry in turn.entry_ids if entry in names), None)
     asked = Msg.from_dict(turn.messages[0]).text if turn.messages else ""
-    end = turn.entry_ids[-1] if turn.entry_ids else turn.id
-    row: dict[str, object] = {"number": number, "id": turn.id, "end": end, "closed": turn.closed or not newest}
+    row: dict[str, object] = {"number": number, "id": turn.id, "end": _end(turn), "closed": turn.closed or not newest}
     return {**row, "asked": asked, **({} if label is None else {"label": label})}

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from harness.cli.guard import command
-from harness.cli.options import AsJson, Debug
+from harness.cli.options import AsJson
 from harness.cli.output import say, say_json
 from harness.errors import FileMissing, MissingExtra
 from harness.transcripts import in_worker
@@ -35,10 +35,11 @@ async def run(
     zone: Zone = "UTC",
     open_browser: OpenBrowser = False,
     as_json: AsJson = False,
-    debug: Debug = False,
 ) -> None:
-    """Read sessions of any harness in a browser. Nothing is changed; only this machine can connect."""
-    del debug  # the guard has seen it
+    """Read sessions of any harness in a browser. Nothing is changed; only this machine can connect.
+
+    Example: harness view workspace --open
+    """
     try:
         from harness.viewer import found_in, local_viewer, new_token, serve
     except MissingExtra as error:

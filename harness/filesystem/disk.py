@@ -14,6 +14,7 @@ import errno
 import os
 import shutil
 import stat
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -24,15 +25,18 @@ from tempfile import TemporaryDirectory
 
 from harness.errors import FileMissing
 from harness.filesystem.appending import AppendFile, FileMark, append, append_to, mark
+from harness.filesystem.confined import open_confined
 from harness.filesystem.lowlevel import (
     FILE_MODE,
     FOLDER_MODE,
     TEMPORARY,
+    open_and_look,
     open_regular,
     sync_descriptor,
     sync_folder,
     temporary_name,
     translated,
+    translation,
     write_all,
     write_and_close,
 )
@@ -45,6 +49,7 @@ __all__ = [
     "append",
     "append_to",
     "create",
+    "has_file",
     "is_file_or_nothing",
     "is_leftover",
     "is_link",
@@ -60,6 +65,7 @@ __all__ = [
     "rename",
     "replace",
     "set_aside",
+    "stands_in_the_way",
     "sync_folder",
     "temporary_folder",
     "write_block",
@@ -104,7 +110,7 @@ def make_folder(path: Path, *, sync: bool = False) -> None:
 
 def read(path: Path, start: int = 0, length: int | None = None) -> bytes:
     """The bytes from `start` on, at most `length` of them; empty beyond the end."""
-    with translated("read", path), open(path, "rb", buffering=0, opener=open_regular) as file:
+    with translated("read", path), open(path, "rb", buffering=0, opener=open_confined) as file:
         if start:
             file.seek(start)
         if length is None:
@@ -112,10 +118,11 @@ def read(path: Path, start: int = 0, length: int | None = None) -> bytes:
         return _read_some(file.fileno(), length)
 
 
-def read_blocks(path: Path, size: int = 1024 * 1024) -> Iterator[bytes]:
-    """The bytes of a file, a block of at most `size` at a time."""
-    with translated("read", path), open(path, "rb", buffering=0, opener=open_regular) as file:
-        while block := file.read(size):
+def read_blocks(path: Path, size: int = 1024 * 1024, *, length: int = sys.maxsize) -> Iterator[bytes]:
+    """The first `length` bytes of a file, to which a writer may be adding, a block of at most `size` at a time."""
+    with translated("read", path), open(path, "rb", buffering=0, opener=open_confined) as file:
+        while block := file.read(min(size, length)):
+            length -= len(block)
             yield block
 
 
@@ -132,26 +139,31 @@ def write_block(path: Path, data: bytes, *, sync: bool = False) -> None:
 
     For small blocks with a check sum of their own: readers may see a mixture.
     """
-    with translated("write", path):
+    try:
         write_and_close(open_regular(path, _WRITE | os.O_CREAT), data, sync=sync)
+    except OSError as error:
+        raise translation("write", path, error) from error
 
 
-def overwrite(path: Path, data: bytes) -> bool:
+def overwrite(path: Path, data: bytes, *, sync: bool = False) -> bool:
     """Overwrite a file that has just as many bytes, in place; False, with nothing written, where there is none.
 
     For blocks with a check sum of their own, as `write_block`.
     """
     try:
-        with translated("write", path):
-            descriptor = open_regular(path, _WRITE)
-            try:
-                if os.fstat(descriptor).st_size != len(data):
-                    return False
-                write_all(descriptor, data)
-            finally:
-                os.close(descriptor)
-    except FileMissing:
+        descriptor, found = open_and_look(path, _WRITE)
+        try:
+            if found.st_size != len(data):
+                return False
+            write_all(descriptor, data)
+            if sync:
+                sync_descriptor(descriptor)
+        finally:
+            os.close(descriptor)
+    except FileNotFoundError:
         return False
+    except OSError as error:
+        raise translation("write", path, error) from error
     return True
 
 
@@ -191,6 +203,17 @@ def rename(path: Path, target: Path) -> bool:
     except FileMissing:
         return False
     return True
+
+
+def has_file(path: Path) -> bool:
+    """Whether there is a file to read; a link is what it leads to."""
+    return os.path.isfile(path)
+
+
+def stands_in_the_way(path: Path, *, of_folder: bool = False) -> bool:
+    """Whether something else is where a file, or a folder, belongs; a link is what it leads to."""
+    is_right = os.path.isdir if of_folder else os.path.isfile
+    return os.path.lexists(path) and not is_right(path)
 
 
 def is_file_or_nothing(path: Path) -> bool:

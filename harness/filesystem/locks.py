@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
+import threading
 import time
 import warnings
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from harness.errors import ConfigError, PersistenceError, SessionBusy
+from harness.errors import ConfigError, FileMissing, PersistenceError, SessionBusy
 from harness.filesystem import disk
 
 try:
@@ -28,19 +30,26 @@ except ImportError as error:
 
 __all__ = ["FileLock"]
 
+_log = logging.getLogger("harness.filesystem.locks")
 _POLL = 0.025  # seconds
+_PATIENCE = 1.0
+"""Seconds of waiting after which the log says what for."""
 _OPEN = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class FileLock:
     """An exclusive lock on the file `path`, held by at most one `FileLock` of all processes.
 
-    The file and its folder are made when they are missing, and stay. Not reentrant.
+    The file and its folder are made when they are missing, and stay. Not reentrant. With `in_folder` the
+    folder must be there, for whoever makes it in a way of its own: a missing one is `FileMissing`.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, in_folder: bool = False) -> None:
         self.path = path
+        self._in_folder = in_folder
         self._descriptor = -1
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._at_work = 0
 
     def __del__(self) -> None:
         if getattr(self, "_descriptor", -1) >= 0:
@@ -55,13 +64,19 @@ class FileLock:
     async def acquire(self, timeout: float) -> None:
         """Take the lock, waiting up to `timeout` seconds without blocking the event loop.
 
-        Raises `SessionBusy` when time is up, or at once if this object holds the lock already.
+        Where that loop is closed before the lock is released, it goes to who asks for it next in this process.
+        Raises `SessionBusy` when time is up, or at once if this object holds the lock already, and `PersistenceError`.
         """
         self._refuse_second_hold()
+        tell_at = time.monotonic() + _PATIENCE
         deadline = time.monotonic() + timeout
-        while not self._try_once():
+        while not self._try_once() and not (_free_lost(self.path) and self._try_once()):
             self._check_time(deadline, timeout)
+            if time.monotonic() >= tell_at:
+                _log.info("waiting up to %g s for the lock %s, which another process or call holds", timeout, self.path)
+                tell_at = deadline
             await asyncio.sleep(_POLL)
+        self._loop = asyncio.get_running_loop()
 
     @contextlib.contextmanager
     def hold(self, timeout: float) -> Iterator[None]:
@@ -86,12 +101,28 @@ class FileLock:
         self._refuse_second_hold()
         return self._try_once()
 
+    def work(self, what: Callable[[], None]) -> None:
+        """Do in a worker what needs the lock, which stays for so long. Raises `PersistenceError` if it is gone."""
+        with _guard.lock:
+            if not self.held:
+                raise PersistenceError(
+                    f"the lock {self.path} went to another call, since the event loop of this one was closed; "
+                    "nothing was written: call again"
+                )
+            self._at_work += 1
+        try:
+            what()
+        finally:
+            self._at_work -= 1
+
     def release(self) -> None:
         """Give the lock back; fine if it is not held."""
-        if self._descriptor < 0:
-            return
-        descriptor, self._descriptor = self._descriptor, -1
-        _held.discard(self)
+        with _guard.lock:
+            if self._descriptor < 0:
+                return
+            descriptor, self._descriptor = self._descriptor, -1
+            _held.discard(self)
+        self._loop = None
         try:
             # A forked child may still own a copy of the descriptor: closing ours would not unlock.
             fcntl.flock(descriptor, fcntl.LOCK_UN)
@@ -119,15 +150,18 @@ class FileLock:
         except BaseException:
             os.close(descriptor)
             raise
-        self._descriptor = descriptor
-        _held.add(self)
+        with _guard.lock:
+            self._descriptor = descriptor
+            _held.add(self)
         return True
 
     def _open(self) -> int:
         try:
             try:
                 return os.open(self.path, _OPEN, 0o600)
-            except (FileNotFoundError, NotADirectoryError):
+            except (FileNotFoundError, NotADirectoryError) as error:
+                if self._in_folder:
+                    raise FileMissing(f"{self.path.parent} is no folder; make it, then take the lock") from error
                 disk.make_folder(self.path.parent)
                 return os.open(self.path, _OPEN, 0o600)
         except OSError as error:
@@ -146,16 +180,39 @@ class FileLock:
                 "try again when it has ended"
             )
 
+    def _is_lost(self, path: Path) -> bool:
+        closed = self._loop is not None and self._loop.is_closed()
+        return closed and self.path == path and not self._at_work
+
     def _drop(self) -> None:
         """Close without unlocking: in a forked child the lock is the parent's."""
         descriptor, self._descriptor = self._descriptor, -1
         os.close(descriptor)
 
 
+class _Guard:
+    """Keeps threads from changing what is held at the same time."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()  # a lock may be collected, and released, while another one is taken
+
+
 _held: weakref.WeakSet[FileLock] = weakref.WeakSet()
+_guard = _Guard()
+
+
+def _free_lost(path: Path) -> bool:
+    """Release a lock of this process whose event loop was closed: nobody is left to do it. Whether there was one."""
+    with _guard.lock:
+        lost = [lock for lock in _held if lock._is_lost(path)]
+        for lock in lost:
+            _log.warning("the lock %s is taken from a call that was lost: its event loop was closed", path)
+            lock.release()
+    return bool(lost)
 
 
 def _drop_all() -> None:
+    _guard.lock = threading.RLock()  # another thread of the parent may have held it
     for lock in list(_held):
         lock._drop()
     _held.clear()

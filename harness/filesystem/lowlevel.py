@@ -16,11 +16,13 @@ __all__ = [
     "FOLDER_MODE",
     "TEMPORARY",
     "advice",
+    "open_and_look",
     "open_regular",
     "sync_descriptor",
     "sync_folder",
     "temporary_name",
     "translated",
+    "translation",
     "write_all",
     "write_and_close",
 ]
@@ -49,6 +51,9 @@ _ADVICE = {
     errno.ENFILE: _LIMIT,
 }
 
+_NO_FOLDER_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EBADF})
+"""What a file system (CIFS, some of FUSE) answers that syncs files and no folders; the descriptor is right."""
+
 
 def advice(error: OSError) -> str:
     """The system's words for the error, and after a semicolon what a person can do."""
@@ -72,34 +77,41 @@ class translated:  # noqa: N801 - used as a function; a class because every file
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if isinstance(error, OSError):
-            raise self._translation(error) from error
+            raise translation(self._action, self._path, error) from error
 
-    def _translation(self, error: OSError) -> FileMissing | PersistenceError:
-        what = f"cannot {self._action} {self._path}"
-        if isinstance(error, FileNotFoundError):
-            return FileMissing(f"{what}: there is no such file or folder; check the path")
-        return PersistenceError(f"{what}: {advice(error)}")
+
+def translation(action: str, path: Path, error: OSError) -> FileMissing | PersistenceError:
+    """What `translated` raises; for the operations of every turn, where even entering a block is felt."""
+    what = f"cannot {action} {path}"
+    if isinstance(error, FileNotFoundError):
+        return FileMissing(f"{what}: there is no such file or folder; check the path")
+    return PersistenceError(f"{what}: {advice(error)}")
 
 
 def open_regular(path: str | Path, flags: int, mode: int = FILE_MODE) -> int:
     """Open a file. Raises `OSError` for what is none: a pipe would keep its reader waiting for ever."""
+    return open_and_look(path, flags, mode)[0]
+
+
+def open_and_look(path: str | Path, flags: int, mode: int = FILE_MODE) -> tuple[int, os.stat_result]:
+    """As `open_regular`, with what the system says of the open file."""
     descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, mode)
     try:
-        kind = os.fstat(descriptor).st_mode
-        if not stat.S_ISREG(kind):
-            error = errno.EISDIR if stat.S_ISDIR(kind) else errno.ENXIO
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            error = errno.EISDIR if stat.S_ISDIR(found.st_mode) else errno.ENXIO
             raise OSError(error, os.strerror(error))
     except OSError:
         os.close(descriptor)
         raise
-    return descriptor
+    return descriptor, found
 
 
 def write_all(descriptor: int, data: bytes) -> None:
     """Write everything, since one call to the system may write less. Raises `OSError`."""
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
+    written = os.write(descriptor, data)
+    while written < len(data):
+        written += os.write(descriptor, memoryview(data)[written:])
 
 
 def write_and_close(descriptor: int, data: bytes, *, sync: bool) -> None:
@@ -124,11 +136,17 @@ def sync_descriptor(descriptor: int) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Make the names in a folder durable: after a create, a rename or a removal."""
+    """Make the names in a folder durable: after a create, a rename or a removal.
+
+    Where a file system has no such thing, names are as durable as it makes them by itself.
+    """
     with translated("sync the folder", path):
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(descriptor)
+        except OSError as error:
+            if error.errno not in _NO_FOLDER_SYNC:
+                raise
         finally:
             os.close(descriptor)
 

@@ -170,7 +170,7 @@ async def _answer(hook: Hook, event: Event) -> Any:
     if inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(type(target).__call__):
         answer: Awaitable[Any] = target(event)
         return await answer
-    result = await run_in_own_thread(_in_thread, target, event)
+    result = await run_in_own_thread(f"hook {where(hook)} on {type(event).__name__}", _in_thread, target, event)
     return await result if inspect.isawaitable(result) else result
 
 

@@ -57,7 +57,7 @@ class MemoryFlushHook:
         runner = scope.find(Background)  # type: ignore[type-abstract]  # looked up by its protocol
         if runner is None:
             raise ConfigError("memory flush needs the background work of an agent; build the agent with memory_flush()")
-        name = f"memory flush of session {scope.session_id!r}"
+        name = f"memory flush of {scope}"
         runner.start(name, lambda: _announced(scope, messages, room), lane=("memory", scope.namespace))
 
 

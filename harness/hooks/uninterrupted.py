@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+import contextlib
+import sys
+from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
 
-__all__ = ["is_being_cancelled", "uninterrupted"]
+__all__ = ["is_being_cancelled", "shielded", "stop_all", "uninterrupted"]
 
 T = TypeVar("T")
 
@@ -34,3 +36,31 @@ async def uninterrupted(work: Coroutine[Any, Any, T]) -> T:
     if cancelled is not None:
         raise cancelled
     return result
+
+
+async def shielded(work: Coroutine[Any, Any, T]) -> T:
+    """The same where a user's task waits: a scope of anyio (Starlette, FastAPI) may stand around it.
+
+    Such a scope cancels its tasks again in every turn of the event loop for as long as they wait; only
+    a shield of anyio's own keeps that from making the loop run hot.
+    """
+    anyio = sys.modules.get("anyio")  # where nobody has loaded it there is no such scope
+    shield: contextlib.AbstractContextManager[Any] = (
+        contextlib.nullcontext() if anyio is None else anyio.CancelScope(shield=True)
+    )
+    with shield:
+        return await uninterrupted(work)
+
+
+async def stop_all(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancel these tasks and see each to its end. A cancellation that comes meanwhile is passed on to them.
+
+    For whoever is on the way out already, with an error that is raised afterwards.
+    """
+    left = {task for task in tasks if not task.done()}
+    while left:
+        for task in left:
+            task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.wait(left)
+        left = {task for task in left if not task.done()}

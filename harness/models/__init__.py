@@ -57,3 +57,7 @@ def __getattr__(name: str) -> Any:
     if name not in _LATE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(load_adapter(f"harness.models.{name}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

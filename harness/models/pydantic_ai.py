@@ -39,8 +39,8 @@ class PydanticAIModel:
     `thinking`, `extra_body`, a provider's own ones, … The SDK's own retries are off unless
     `max_retries` asks for them: the harness retries, visibly.
 
-    `context_window` is for models whose window is not known. Raises `ConfigError` for unknown names
-    and missing keys, `MissingExtra` for missing packages.
+    `context_window` is for models whose window is not known. Raises `ConfigError` for unknown names,
+    `MissingSetting` for missing keys, `MissingExtra` for missing packages.
     """
 
     def __init__(

@@ -11,6 +11,7 @@ from harness.errors import (
     ConfigError,
     ContextOverflow,
     HarnessError,
+    MissingSetting,
     ModelAuthError,
     ModelError,
     ModelMalformed,
@@ -34,6 +35,7 @@ _RATE = re.compile(
 )
 _LONGEST_DETAIL = 500
 _VARIABLE = re.compile(r"\bset the `([A-Z][A-Z0-9_]+)`", re.IGNORECASE)
+_UNNAMED = {"provide a `region_name`": "AWS_DEFAULT_REGION"}
 
 # By the name of a class or of one of its bases: these differ between versions and SDKs, and importing
 # every vendor's SDK to compare types is what the late import avoids. The first that fits decides.
@@ -96,15 +98,20 @@ def is_overflow(text: str) -> bool:
 
 
 def setup_error(error: Exception, spec: str) -> ConfigError:
-    """Our error for a model that could not be set up: an unknown name, a missing key or package."""
+    """Our error for a model that could not be set up: an unknown name, a missing key, address or package."""
     if isinstance(error, ImportError):
         return missing_extra(spec)
-    wanted = _VARIABLE.search(str(error))
-    if wanted:
-        return ConfigError(f"model {spec!r} is not set up; set the environment variable {wanted[1]}")
+    if wanted := _variable(str(error)):
+        return MissingSetting(f"model {spec!r}", wanted)
     if str(error).startswith(("Unknown model", "Unknown provider")):
         return unknown_provider(spec)
     return ConfigError(f"model {spec!r} cannot be used: {error}; correct the name or set what is missing")
+
+
+def _variable(said: str) -> str | None:
+    """The environment variable that a provider lacks; not all of them name it."""
+    found = _VARIABLE.search(said)
+    return found[1] if found else next((name for lack, name in _UNNAMED.items() if lack in said), None)
 
 
 def _said(error: BaseException) -> str:

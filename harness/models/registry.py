@@ -37,8 +37,8 @@ def register_model(name: str, factory: ModelFactory) -> None:
 def resolve_model(spec: str | Model) -> Model:
     """The model for `spec`: a `Model` itself, `"offline"`, a registered name, or `"provider:name"`.
 
-    Providers are imported here and not before. Raises `ConfigError` for a name nobody knows and
-    `MissingExtra` where the packages of a provider are not installed.
+    Providers are imported here and not before. Raises `ConfigError` for a name nobody knows, `MissingExtra` where
+    the packages of a provider are not installed, and `MissingSetting` where its key or address is not set.
     """
     if not isinstance(spec, str):
         return _checked(spec)

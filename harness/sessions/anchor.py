@@ -15,7 +15,8 @@ import hashlib
 import hmac
 import re
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +26,16 @@ from harness.sessions.entries import START, Position, digest
 from harness.sessions.sealed import BLOCK_BYTES, seal, unseal
 from harness.text import dumps
 
-__all__ = ["ANCHOR_BYTES", "Anchor", "encode_anchor", "parse_anchor", "read_anchor"]
+__all__ = ["ANCHOR_BYTES", "Anchor", "encode_anchor", "is_deleted", "parse_anchor", "read_anchor"]
 
 ANCHOR_BYTES = BLOCK_BYTES
 _MAX_SESSION = 66
 _MAX_LEAF = 64  # ids of ours have 36; a longer one, which came with a bundle, must not fill the block
 _TRIES = 4
 _SUM = re.compile("[0-9a-f]{64}")
+_UP_TO = "<="
+_TIMED = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}")
+"""How a UUIDv7 begins: with the time when it was made, in such a way that texts sort by it."""
 _Bytes = bytes  # within the class `bytes` is a field
 
 
@@ -39,7 +43,8 @@ _Bytes = bytes  # within the class `bytes` is a field
 class Anchor:
     """What the block says. `count` and `bytes` are of the ledger up to the last sync, `hash` of its last line there.
 
-    An anchor with a count of 0 only remembers the ids of deleted ledgers.
+    An anchor with a count of 0 only remembers the ids of deleted ledgers. A first item that begins with `<=`
+    stands for all ledgers that were begun by then: it is the beginning of a ledger's id.
     """
 
     ledger_id: str
@@ -69,14 +74,25 @@ class Anchor:
 
 
 def encode_anchor(anchor: Anchor, key: bytes | None = None) -> bytes:
-    """The block, signed where there is a key, else with the `mac` it has. Of `deleted` the newest that fit are kept."""
-    for kept in range(len(anchor.deleted), -1, -1):
-        fields = _fields(anchor, anchor.deleted[len(anchor.deleted) - kept :])
-        mac = _mac(fields, key) if key else anchor.mac
+    """The block, signed where there is a key, else with the `mac` it has.
+
+    Of `deleted` the newest that fit stand one by one, the others as one item.
+    """
+    for each in _variants(anchor):
+        fields = _fields(each, each.deleted)
+        mac = _mac(fields, key) if key else each.mac
         block = seal({**fields, "mac": mac} if mac else fields)
         if len(block) == ANCHOR_BYTES:
             break
     return block
+
+
+def is_deleted(ledger_id: str, deleted: Sequence[str]) -> bool:
+    """Whether an anchor says so of a ledger that is not the one it belongs to."""
+    begun = _TIMED.match(ledger_id)
+    return ledger_id in deleted or any(
+        begun and item.startswith(_UP_TO) and begun[0] <= item[len(_UP_TO) :] for item in deleted
+    )
 
 
 def parse_anchor(block: bytes) -> Anchor | None:
@@ -102,17 +118,38 @@ def read_anchor(path: Path) -> Anchor | None:
     return None
 
 
+def _variants(anchor: Anchor) -> Iterator[Anchor]:
+    """The anchor, then with less and less that a reader can do without; one of the last fits every block."""
+    yield anchor
+    for kept in reversed(range(len(anchor.deleted))):
+        yield replace(anchor, deleted=_shortened(anchor.deleted, kept))
+    yield replace(anchor, deleted=_shortened(anchor.deleted, 0), leaf="")
+
+
+def _shortened(deleted: tuple[str, ...], kept: int) -> tuple[str, ...]:
+    """The newest `kept`; of the others only when the newest was begun, since what came before it was deleted too."""
+    end = len(deleted) - kept
+    begun = [found[0] for item in deleted[:end] if (found := _TIMED.match(item.removeprefix(_UP_TO)))]
+    return (f"{_UP_TO}{max(begun)}", *deleted[end:]) if begun else deleted[end:]
+
+
 def _fields(anchor: Anchor, deleted: tuple[str, ...]) -> dict[str, Any]:
-    fields: dict[str, Any] = {"v": 1, "ledgerId": anchor.ledger_id}
+    key, session = "session", anchor.session
     if anchor.shortened:
-        fields["sessionSha256"] = anchor.session
-    elif len(dumps(anchor.session)) > _MAX_SESSION:
-        fields["sessionSha256"] = digest(anchor.session.encode())
-    else:
-        fields["session"] = anchor.session
-    fields |= {"count": anchor.count, "bytes": anchor.bytes, "hash": anchor.hash, "leaf": anchor.leaf[:_MAX_LEAF]}
-    fields["boundary"] = {"seq": anchor.boundary.seq, "offset": anchor.boundary.offset}
-    return fields | ({"deleted": list(deleted)} if deleted else {})
+        key = "sessionSha256"
+    elif len(dumps(session)) > _MAX_SESSION:
+        key, session = "sessionSha256", digest(session.encode())
+    fields = {
+        "v": 1,
+        "ledgerId": anchor.ledger_id,
+        key: session,
+        "count": anchor.count,
+        "bytes": anchor.bytes,
+        "hash": anchor.hash,
+        "leaf": anchor.leaf[:_MAX_LEAF],
+        "boundary": {"seq": anchor.boundary.seq, "offset": anchor.boundary.offset},
+    }
+    return {**fields, "deleted": list(deleted)} if deleted else fields
 
 
 def _mac(fields: dict[str, Any], key: bytes) -> str:

@@ -70,10 +70,11 @@ def write_blobs(folder: Path, blobs: Mapping[str, bytes], *, sync: bool) -> None
     """Write contents that are not there yet; with `sync` they and their folders are durable on return.
 
     A file that has the name and not the bytes, from a rotten disk or a forger, gets the right ones: a line is about to
-    rely on it.
+    rely on it. What is no file is set aside.
     """
     for sha256, data in blobs.items():
         path = blob_path(folder, sha256)
+        _make_way(path)
         disk.make_folder(path.parent, sync=sync)
         if not disk.create(path, data, sync=sync) and not _holds(path, data):
             _log.warning("%s had other bytes than its name says; the right ones were put there", path)
@@ -160,6 +161,13 @@ def _read_back(data: dict[str, Any], message: MessageDict | None, read: BlobRead
         return expand_fields(data, read) if message is None else {"message": expand_message(message, read)}
     except (FileMissing, PersistenceError, SessionDamaged, TypeError, ValueError):
         return {}
+
+
+def _make_way(path: Path) -> None:
+    for place, of_folder in ((path.parent, True), (path, False)):
+        if disk.stands_in_the_way(place, of_folder=of_folder):
+            aside = disk.set_aside(place)
+            _log.warning("what stood in the place of the content %s was set aside as %s", path, aside)
 
 
 def _holds(path: Path, data: bytes) -> bool:

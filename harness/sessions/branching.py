@@ -14,7 +14,17 @@ from harness.sessions.strict import read_strictly, whole_data
 from harness.sessions.turn_ends import path_to_end
 from harness.sessions.turns import boundary_of, newest_boundary, opens_turn
 
-__all__ = ["BranchInfo", "Notes", "branches_of", "find_branch", "has_line", "notes_of", "read_branches", "read_notes"]
+__all__ = [
+    "BranchInfo",
+    "Notes",
+    "branches_of",
+    "find_branch",
+    "has_line",
+    "note_lines",
+    "notes_of",
+    "read_branches",
+    "read_notes",
+]
 
 _TITLE = 80
 
@@ -91,15 +101,21 @@ def read_notes(files: SessionFiles) -> Notes:
 
 def notes_of(entries: Iterable[Entry]) -> Notes:
     """The labels and the title among these lines, those of all branches."""
-    labels: dict[str, str] = {}
-    title = None
+    notes = note_lines(entries)
+    title = next((str(entry.data["data"].get("title", "")) for entry in notes if entry.kind == "event"), None)
+    labels = {str(entry.data.get("name")): str(entry.data.get("target")) for entry in notes if entry.kind == "label"}
+    return Notes(labels, title)
+
+
+def note_lines(entries: Iterable[Entry]) -> list[Entry]:
+    """The lines that say the labels and the title among these: of each name, and of the titles, the newest."""
+    newest: dict[tuple[str, str], Entry] = {}
     for entry in entries:
         if entry.kind == "label":
-            labels[str(entry.data.get("name"))] = str(entry.data.get("target"))
-        elif entry.kind == "event" and entry.data.get("kind") == "title":
-            data = entry.data.get("data")
-            title = str(data.get("title", "")) if isinstance(data, dict) else title
-    return Notes(labels, title)
+            newest["label", str(entry.data.get("name"))] = entry
+        elif entry.kind == "event" and entry.data.get("kind") == "title" and isinstance(entry.data.get("data"), dict):
+            newest["title", ""] = entry
+    return list(newest.values())
 
 
 def _info(path: Sequence[Entry], seen: set[str], *, active: bool) -> BranchInfo:

@@ -14,7 +14,7 @@ from harness.models.tokens import estimate_tokens
 from harness.sessions.blobs import block_text
 from harness.sessions.entries import EntryDict
 from harness.sessions.projection import Turn
-from harness.sessions.turns import FRAMES, blocks_of
+from harness.sessions.turns import FRAMES
 from harness.sessions.words import words_of
 from harness.text import clean_text, dumps, without_tags
 
@@ -46,19 +46,18 @@ def turn_card(turn: Turn, outcome: str) -> dict[str, Any]:
     outcome   completed, step_limit, stopped, interrupted, or why it was cut short
     tokens    {full, card}: estimates of what the turn and its card cost to show
     """
-    results = {str(block.get("id")): block for message in turn.messages for block in blocks_of(message, "toolResult")}
-    calls = [call for message in turn.messages for call in blocks_of(message, "toolUse")]
-    made = [str(block["id"]) for block in results.values() if "synthetic" not in block]
+    calls, results = _calls_and_results(turn.messages)
     card: dict[str, Any] = {
         "turn": turn.id,
         "asked": in_short(_text(turn.messages[0])),
         "did": [_did(call, results) for call in calls],
         "answered": in_short(_answer(turn.messages)),
         "outcome": outcome,
-        "evidence": made,
+        "evidence": [call for call, block in results.items() if "synthetic" not in block],
     }
-    full = sum(estimate_tokens(message) for message in turn.messages)
-    return {**card, "tokens": {"full": full, "card": estimate_tokens(card_line(card))}}
+    full = sum(map(estimate_tokens, turn.messages))
+    card["tokens"] = {"full": full, "card": estimate_tokens(card_line(card))}
+    return card
 
 
 def card_line(card: Mapping[str, Any]) -> str:
@@ -111,10 +110,29 @@ def first_sentence(text: str) -> str:
 def in_short(text: str) -> str:
     """A text of at most 60 words as it is; of a longer one the first sentence, or its first 60 words."""
     text = text.strip()
-    if len(text) <= _LETTERS and len(text.split(None, _WORDS)) <= _WORDS:
+    words = text.split(None, _WORDS)
+    if len(words) > _WORDS:
+        text = text[: -len(words.pop())].rstrip()  # nothing behind those words is shown, so no end is looked for there
+    elif len(text) <= _LETTERS:
         return text
-    short = " ".join(first_sentence(text).split(None, _WORDS)[:_WORDS])
+    sentence = first_sentence(text)
+    short = " ".join(words if len(sentence) == len(text) else sentence.split())
     return short if len(short) <= _LETTERS else f"{short[:_LETTERS]}…"
+
+
+def _calls_and_results(messages: Sequence[MessageDict]) -> tuple[list[EntryDict], dict[str, EntryDict]]:
+    """The tool calls in order, and the results by the ids of their calls."""
+    calls: list[EntryDict] = []
+    results: dict[str, EntryDict] = {}
+    for message in messages:
+        content = message.get("content")
+        for block in content if isinstance(content, list) else ():
+            kind = block.get("type") if isinstance(block, dict) else None
+            if kind == "toolUse":
+                calls.append(block)
+            elif kind == "toolResult":
+                results[str(block.get("id"))] = block
+    return calls, results
 
 
 def _tools(card: Mapping[str, Any]) -> list[str]:

@@ -26,14 +26,18 @@ from harness.ids import timestamp
 from harness.messages import MessageDict
 from harness.sessions.anchor import read_anchor
 from harness.sessions.deleting import remove_session
+from harness.sessions.entries import EntryDict
 from harness.sessions.headers import checked_header, read_first_line
-from harness.sessions.history import read_history
+from harness.sessions.history import read_history, read_told
 from harness.sessions.index import (
+    Listed,
     SessionInfo,
+    counted_on,
     encode_index,
     info_of_file,
-    info_of_ledger,
-    parse_index,
+    list_ledger,
+    lost_sessions,
+    read_index,
     session_files,
     time_of,
     title_of,
@@ -52,27 +56,26 @@ _AT_ONCE = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """Something to put into the list: a whole entry, or one more turn."""
+    """Something to put into the list: a whole entry, a title, or that there may be more turns."""
 
-    info: SessionInfo | None = None
+    listed: Listed | None = None
     prompt: str = ""
     summary: str = ""
     when: str = ""
     title: str = ""
 
-    def apply(self, info: SessionInfo, counted: bool) -> SessionInfo:
-        """The entry after the change; `counted` says that it was made from the ledger just now."""
-        if self.info is not None:
-            return self.info
-        if self.title:
-            return replace(info, title=self.title, updated_at=max(info.updated_at, self.when))
-        return replace(
+    def apply(self, listed: Listed) -> Listed:
+        """The entry after the change, but for the number of its turns."""
+        if self.listed is not None:
+            return self.listed
+        info = listed.info
+        changed = replace(
             info,
-            title=info.title or title_of(self.prompt),
+            title=self.title or info.title or title_of(self.prompt),
             summary=self.summary or info.summary,
             updated_at=max(info.updated_at, self.when),
-            turns=info.turns if counted else info.turns + 1,
         )
+        return replace(listed, info=changed)
 
 
 _Changes = Mapping[str, Sequence[_Change]]
@@ -110,6 +113,10 @@ class SessionCatalog:
             infos = await pool.run(lambda: self._merged(dict(self._changes), rebuild=False)[0])
         return [infos[key] for key in sorted(infos)]
 
+    async def lost(self) -> builtins.list[str]:
+        """The ids of sessions whose ledger is gone, although nobody deleted them; `list` does not have them."""
+        return await pool.run(lost_sessions, self.folder)
+
     async def exists(self, session_id: str) -> bool:
         """Whether the session has a ledger. Raises `InvalidId`."""
         found = await pool.run(disk.mark, self._files(session_id).ledger)
@@ -121,11 +128,16 @@ class SessionCatalog:
 
     async def read(self, session_id: str, last_n: int) -> AsyncIterator[MessageDict]:
         """The same as `history`, message by message, so that none is held longer than it is looked at."""
+        async for line in self.read_lines(session_id, last_n):
+            yield line["message"]
+
+    async def read_lines(self, session_id: str, last_n: int) -> AsyncIterator[EntryDict]:
+        """The same, each as its line of the ledger has it: with the time at which it was written."""
         files = await pool.run(self._checked, session_id)
-        messages = read_history(files.ledger, files.blobs, last_n)
-        while part := await pool.run(_some, messages):
-            for message in part:
-                yield message
+        lines = read_told(files.ledger, files.blobs, last_n)
+        while part := await pool.run(_some, lines):
+            for line in part:
+                yield line
 
     async def search(self, query: str, limit: int = 10, session_id: str | None = None) -> builtins.list[SearchHit]:
         """The best matches for the words of `query`, in all sessions or in one; best first.
@@ -159,20 +171,21 @@ class SessionCatalog:
             lock.release()
             raise
         lock.unlink_and_release()
-        await self._flush_or_tell()
+        await self.flush_or_tell()
         return existed
 
     def note(self, info: SessionInfo) -> None:
         """Put this into the list, soon: it replaces what the list says of the session."""
-        self._note(info.id, _Change(info))
+        self._note(info.id, _Change(Listed(info)))
 
     def note_turn(self, session_id: str, *, prompt: str = "", summary: str = "") -> None:
-        """Count one more turn of a session, soon; its first prompt is its title. Call it after the commit."""
+        """Count the turns that a session has more, soon; its first prompt is its title. Call it after the commit."""
         self._note(session_id, _Change(None, prompt, summary, timestamp()))
 
     async def renew(self, session_id: str) -> None:
         """Make the entry of a session in the list anew from its ledger, by reading all of it."""
-        self.note(await pool.run(info_of_ledger, session_id, self._files(session_id).ledger))
+        listed = await pool.run(list_ledger, session_id, self._files(session_id).ledger)
+        self._note(session_id, _Change(listed))
         await self.flush()
 
     def note_title(self, session_id: str, title: str) -> None:
@@ -190,9 +203,10 @@ class SessionCatalog:
         if writer is not None and not writer.get_loop().is_closed():
             await _stop(writer)
         if self._changes:
-            await self._flush_or_tell()
+            await self.flush_or_tell()
 
-    async def _flush_or_tell(self) -> None:
+    async def flush_or_tell(self) -> None:
+        """Write noted changes now; the list is a copy, so where it cannot be written the log says so."""
         try:
             await self._write_changes()
         except (PersistenceError, SessionBusy) as error:
@@ -233,13 +247,16 @@ class SessionCatalog:
 
     def _checked(self, session_id: str) -> SessionFiles:
         files = self._files(session_id)
+        found = disk.mark(files.ledger)
         try:
-            first = read_first_line(files.ledger)
-        except FileMissing:
+            first = read_first_line(files.ledger) if found and found.size else None
+        except FileMissing:  # deleted meanwhile
+            first = None
+        if first is None:
             raise SessionNotFound(
                 f"there is no session {session_id!r} of this user with agent {self._agent!r}; "
-                "list() shows those there are"
-            ) from None
+                "list the sessions to see which there are"
+            )
         owner = Owner(session_id, self._agent, self._namespace)
         checked_header(files.ledger, first, owner, read_anchor(files.anchor))
         return files
@@ -282,47 +299,51 @@ class SessionCatalog:
         """The list, and the bytes of its file where they are not there yet; `rebuild` sets a damaged one aside."""
         raw, known = self._read_index(rebuild)
         files = session_files(self.folder)
-        listed = ((key, self._current(key, item, known.get(key), changes)) for key, item in files.items())
-        infos = {key: info for key, info in listed if info is not None}
-        fresh = encode_index(infos)
+        current = ((key, self._current(key, item, known.get(key), changes)) for key, item in files.items())
+        listed = {key: found for key, found in current if found is not None}
+        fresh = encode_index(listed)
+        infos = {key: found.info for key, found in listed.items()}
         unread = {key: info_of_file(key, item) for key, item in files.items() if key not in infos}
         # What was written since is seen by the time of the file, without reading it.
         seen = {key: replace(info, updated_at=max(info.updated_at, time_of(files[key]))) for key, info in infos.items()}
         seen |= unread  # not into the file: what they are called is seen once they can be read again
         return seen, fresh if fresh != raw and (infos or raw) else None
 
-    def _read_index(self, rebuild: bool) -> tuple[bytes, dict[str, SessionInfo]]:
+    def _read_index(self, rebuild: bool) -> tuple[bytes, dict[str, Listed]]:
         try:
             raw = disk.read(self._index)
         except FileMissing:
             return b"", {}
-        known = parse_index(raw)
+        known = read_index(raw)
         if known is None and rebuild:
             aside = disk.set_aside(self._index)
             _log.warning("the list of sessions was damaged; it was kept as %s and made anew from the sessions", aside)
         return raw, known or {}
 
-    def _current(self, key: str, item: DirItem, known: SessionInfo | None, changes: _Changes) -> SessionInfo | None:
+    def _current(self, key: str, item: DirItem, known: Listed | None, changes: _Changes) -> Listed | None:
         """The entry of one session among others; None where its ledger cannot be read, which is logged once."""
+        noted, path = changes.get(key, ()), self.folder / item.name
         try:
-            info = known or info_of_ledger(key, self.folder / item.name)
+            listed = known or list_ledger(key, path)
+            for change in noted:
+                listed = change.apply(listed)
+            # An entry that was made just now has them all.
+            more = known is not None and any(change.listed is None for change in noted)
+            return counted_on(listed, path) if more else listed
         except HarnessError as error:
             if key not in self._unread:
                 _log.warning("session %r is listed without its title: %s", key, error)
             self._unread.add(key)
             return None
-        for change in changes.get(key, ()):
-            info = change.apply(info, counted=known is None)
-        return info
 
 
-def _some(messages: Iterator[MessageDict]) -> list[MessageDict]:
-    """The next few messages, not many more bytes than `_AT_ONCE`; none at the end."""
-    found: list[MessageDict] = []
+def _some(lines: Iterator[EntryDict]) -> list[EntryDict]:
+    """The next few lines, not many more bytes than `_AT_ONCE`; none at the end."""
+    found: list[EntryDict] = []
     size = 0
-    for message in messages:
-        found.append(message)
-        size += len(dumps(message))
+    for line in lines:
+        found.append(line)
+        size += len(dumps(line["message"]))
         if size > _AT_ONCE:
             break
     return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from harness.sessions.findings import Finding, Kind
+from harness.sessions.findings import Finding, Kind, missing_lines
 from harness.sessions.line_table import LineTable
 
 __all__ = ["chain_findings"]
@@ -149,7 +149,7 @@ class _Chain:
             return self._finding("foreign", line, f"{lines} inserted; what belongs behind line {line} comes after")
         seq, last = self._table.seqs[line], self._last_number(line)
         if seq > last + 1:
-            return self._finding("gap", line, f"lines {last + 1} to {seq - 1} are missing before it")
+            return self._finding("gap", line, f"{missing_lines(last + 1, seq - 1)} before it")
         text = f"it says that it is line {seq}, and was written behind no line of this file"
         return self._finding("foreign", line, text)
 

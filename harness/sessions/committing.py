@@ -31,9 +31,9 @@ _PIECE = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ContextUpdate:
-    """What happens to the context file: `fresh` lines are added, or all that `whole` gives written."""
+    """What happens to the context file: `fresh` lines are added, or `header` and all that `whole` gives written."""
 
-    header: bytes
+    header: Callable[[], bytes]
     fresh: Sequence[bytes]
     whole: Callable[[], Sequence[Entry]]
     anew: bool
@@ -63,9 +63,11 @@ class Commit:
 
     def run(self) -> None:
         """Do it, in a worker. Raises `PersistenceError`; then the ledger has none of the lines."""
-        with self._blobs_in_place() if self.blobs else contextlib.nullcontext():
-            self.ledger.write(self.lines, self.sync)
-            self.written = True
+        if self.blobs:
+            with self._blobs_in_place():
+                self._write_lines()
+        else:
+            self._write_lines()
         if self.update:
             update = self.update
             self.context.update(update.header, update.fresh, lambda: self._copies(update.whole()), anew=update.anew)
@@ -73,6 +75,10 @@ class Commit:
             self._write_anchor(self.anchor)
         if self.along:
             self._take_along(self.along)
+
+    def _write_lines(self) -> None:
+        self.ledger.write(self.lines, self.sync)
+        self.written = True
 
     @contextlib.contextmanager
     def _blobs_in_place(self) -> Iterator[None]:

@@ -38,12 +38,12 @@ class ContextFile:
         self._size = -1
 
     def update(
-        self, header: bytes, fresh: Sequence[bytes], whole: Callable[[], Sequence[bytes]], *, anew: bool
+        self, header: Callable[[], bytes], fresh: Sequence[bytes], whole: Callable[[], Sequence[bytes]], *, anew: bool
     ) -> None:
         """Append the lines that are new, or write the `whole` file where it is not as it must be, or `anew`."""
         try:
             if anew or not self._append(fresh):
-                self._put(header, whole(), anew)
+                self._put(header(), whole(), anew)
         except (FileMissing, PersistenceError) as error:
             self.distrust()
             _log.warning("the context file %s could not be written and will be rebuilt: %s", self.path, error)

@@ -16,11 +16,12 @@ from harness.sessions.entries import Entry, EntryDict, Position
 from harness.sessions.projection import View
 from harness.sessions.reading import Loaded
 from harness.sessions.running import RunningView
-from harness.sessions.turns import boundary_of, is_directive, is_settled, message_of, newest_boundary
+from harness.sessions.turns import boundary_of, committed_requests, is_directive, is_settled, newest_boundary
 
 __all__ = ["Conversation"]
 
 _MessageKey = tuple[str, bool]
+_REQUESTS = frozenset({"request_begin", "request_end"})
 
 
 @dataclass(slots=True)
@@ -42,23 +43,19 @@ class Conversation:
         self.path: list[Entry] = list(loaded.path)
         self.boundary: Position = loaded.boundary
         self.written: set[str] = loaded.written
-        self.turn: str | None = None
+        self.turn: str | None = next((entry.id for entry in reversed(loaded.path) if is_directive(entry)), None)
         self.bracket: _Bracket | None = None
         self.carded: set[str] = set()
         self._newest = newest_boundary(loaded.path)
-        self._committed: set[str] = set()
-        self._ids: dict[_MessageKey, Entry] = {}
+        self._committed = committed_requests(loaded.path)
+        self._ids: tuple[dict[str, Entry], dict[str, Entry]] = ({}, {})  # of whole messages, and of partial ones
         self._made: dict[str, list[_MessageKey]] = {}
         self._bindings: dict[str, str] = {}
         self._by_digest: dict[str, str] = {}
         self._states: dict[str, Any] = {}
         self._asked = AskedBefore(self._newest)
-        self._running = RunningView(self.path, self._newest)
-        for entry in self.path:
-            self._note(entry)
-        # Whoever made these requests is gone: what they left without an end is no answer.
-        for request in tuple(self._made):
-            self._forget_output(request)
+        self._running = RunningView(self.path, self._newest, self._committed)
+        self._learn(loaded.path)
 
     def append(self, entry: Entry) -> None:
         """Take in a line of the active path."""
@@ -78,7 +75,7 @@ class Conversation:
 
         What a request left that failed, or that never ended, does not stand in the way of the next one.
         """
-        return self._ids.get((message_id, partial))
+        return self._ids[partial].get(message_id)
 
     def binding_digest(self, entry_id: str) -> str | None:
         """The digest of a binding logged since the boundary."""
@@ -110,7 +107,26 @@ class Conversation:
 
     def settled(self, entries: Sequence[Entry]) -> list[Entry]:
         """Those that belong into the context file: the newest boundary and the messages that count."""
-        return [entry for entry in entries if entry is self._newest or is_settled(entry.data, self._committed)]
+        return [entry for entry in entries if self.is_settled(entry)]
+
+    def is_settled(self, entry: Entry) -> bool:
+        """Whether a line belongs into the context file."""
+        return entry is self._newest or is_settled(entry.data, self._committed)
+
+    def _learn(self, path: Sequence[Entry]) -> None:
+        """Take in lines all of which were read: what `_note` makes of one after the other, known at once."""
+        # Whoever made the other requests is gone: what they left without an end is no answer.
+        answered = {*self._committed, None}
+        for entry in path:
+            data = entry.data
+            if entry.kind == "message":
+                partial = "partial" in data and bool(data["partial"])
+                if partial or data.get("requestId") in answered or data.get("via") != "model":
+                    self._ids[partial].setdefault(data["message"]["id"], entry)
+                if "idempotencyKey" in data:
+                    self._asked.note(entry)
+            elif entry.kind not in _REQUESTS:
+                self._note(entry)
 
     def _note(self, entry: Entry) -> None:
         match entry.kind:
@@ -134,20 +150,17 @@ class Conversation:
 
     def _note_message(self, entry: Entry) -> None:
         data = entry.data
-        message = message_of(data)
-        if message is None:
-            return
         if is_directive(entry):
             self.turn = entry.id
         if "idempotencyKey" in data:
             self._asked.note(entry)
-        key = (str(message.get("id")), bool(data.get("partial")))
-        known = self._ids.get(key)
+        key = message_id, partial = data["message"]["id"], bool(data.get("partial"))
+        known = self.entry_of(message_id, partial)
         if known is None or self._is_undecided(known, key):
-            self._ids[key] = entry
+            self._ids[partial][message_id] = entry
             request = data.get("requestId")
-            if data.get("via") == "model" and not key[1] and request is not None and request not in self._committed:
-                self._made.setdefault(str(request), []).append(key)
+            if request is not None and request not in self._committed and not partial and data.get("via") == "model":
+                self._made.setdefault(request, []).append(key)
 
     def _is_undecided(self, entry: Entry, key: _MessageKey) -> bool:
         return key in self._made.get(str(entry.data.get("requestId")), ())
@@ -161,10 +174,10 @@ class Conversation:
             self._forget_output(request)
 
     def _forget_output(self, request: str) -> None:
-        for key in self._made.pop(request, ()):
-            known = self._ids.get(key)
+        for message_id, partial in self._made.pop(request, ()):
+            known = self.entry_of(message_id, partial)
             if known is not None and known.data.get("requestId") == request:
-                del self._ids[key]
+                del self._ids[partial][message_id]
 
     def _note_event(self, data: EntryDict) -> None:
         if data.get("kind") == "compaction_begin":

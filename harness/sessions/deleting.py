@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import logging
 import re
+import sys
 from pathlib import Path
 
 from harness.errors import FileMissing, PersistenceError
 from harness.filesystem import disk
 from harness.sessions.anchor import Anchor, encode_anchor, read_anchor
+from harness.sessions.beginning import put_block
 from harness.sessions.blobs import blob_path
 from harness.sessions.committing import blob_lock
 from harness.sessions.entries import parse_line
@@ -31,12 +33,18 @@ def remove_session(files: SessionFiles, session_id: str) -> bool:
     """Remove the files of a session whose lock is held, in a worker; whether there was a ledger.
 
     Contents in `files/` go with it unless another session names them. An anchor stays that names the deleted ledger.
+    Raises `PersistenceError`, which says so where the session is gone nevertheless.
     """
     finish_removal(files, session_id)
     existed = disk.rename(files.ledger, files.removed)
-    if existed:
-        disk.sync_folder(files.folder)
-    _remove_rest(files, session_id)
+    try:
+        if existed:
+            disk.sync_folder(files.folder)
+        _remove_rest(files, session_id)
+    except (FileMissing, PersistenceError) as error:
+        raise PersistenceError(
+            f"session {session_id!r} is deleted, and some of its files are there still: {error}; delete it again"
+        ) from error
     return existed
 
 
@@ -48,8 +56,8 @@ def finish_removal(files: SessionFiles, session_id: str) -> None:
 
 def _remove_rest(files: SessionFiles, session_id: str) -> None:
     """Everything but the ledger, which is not there any more under its own name. Each step can be done twice."""
+    disk.remove_tree(files.context)  # first: on a full disk it may leave the room that the tombstone needs
     _write_tombstone(files, session_id)
-    disk.remove_tree(files.context)
     _remove_set_aside(files)
     _remove_contents(files)
     if disk.mark(files.removed):
@@ -69,8 +77,7 @@ def _write_tombstone(files: SessionFiles, session_id: str) -> None:
     elif anchor is None or anchor.count or anchor.deleted != deleted:
         if not disk.is_file_or_nothing(files.anchor):
             disk.remove_tree(files.anchor)
-        block = encode_anchor(Anchor(deleted[-1], session_id, 0, 0, "", "", deleted=deleted))
-        disk.replace(files.anchor, block, sync=True)
+        put_block(files, encode_anchor(Anchor(deleted[-1], session_id, 0, 0, "", "", deleted=deleted)))
 
 
 def _ledger_id(path: Path) -> list[str]:
@@ -82,17 +89,20 @@ def _ledger_id(path: Path) -> list[str]:
     return [str((parse_line(first) or {}).get("ledgerId") or nameless_id(first))] if first else []
 
 
-def named_contents(ledger: Path, blobs: Path) -> set[str]:
-    """The contents a ledger names that are in files; texts of bindings have digests too, but no file."""
+def named_contents(ledger: Path, blobs: Path, length: int = sys.maxsize) -> set[str]:
+    """The contents the first `length` bytes of a ledger name and files hold.
+
+    Texts of bindings have digests too, but no file.
+    """
     names: set[str] = set()
     rest = b""
     try:
-        for block in disk.read_blocks(ledger):
+        for block in disk.read_blocks(ledger, length=length):
             names |= {found.decode() for found in _SHA256.findall(rest + block)}
             rest = block[-_SHA256_BYTES:]
     except FileMissing:
         return set()
-    return {name for name in names if disk.mark(blob_path(blobs, name))}
+    return {name for name in names if disk.has_file(blob_path(blobs, name))}
 
 
 def _remove_contents(files: SessionFiles) -> None:

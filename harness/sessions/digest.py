@@ -13,14 +13,17 @@ object, as the ledger writes it.
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
+from operator import is_not
 from typing import Any
 
 from harness.messages import MessageDict
 from harness.sessions.entries import EntryDict, digest
 from harness.text import dumps
 
-__all__ = ["DigestCache", "binding_digest", "context_digest", "items_of", "message_digest"]
+__all__ = ["ContextDigests", "binding_digest", "context_digest", "items_of", "message_digest"]
 
 
 def message_digest(message: MessageDict) -> str:
@@ -54,31 +57,48 @@ def context_digest(binding: str, messages: Iterable[str]) -> str:
     return digest("\n".join([binding, *messages, ""]).encode())
 
 
-class DigestCache:
-    """Digests of messages by object: a message that is sent with every request is hashed once.
+class ContextDigests:
+    """Digests of the contexts of one session's requests, each of which mostly begins as the one before it.
 
+    A message that is sent with every request is hashed once, and so is the beginning that two requests share.
     Sound as long as message dicts, once handed out, are replaced and not changed in place.
     """
 
     def __init__(self) -> None:
         self._messages: list[MessageDict] = []
         self._digests: list[str] = []
+        self._binding: str | None = None
+        self._begun, self._hash = 0, hashlib.sha256()
 
-    def of(self, messages: Iterable[MessageDict]) -> list[str]:
-        """The digests in order; what was not asked for this time is forgotten."""
-        asked = list(messages)
-        same = _same_objects(asked, self._messages)
+    def of(self, binding: str, messages: Sequence[MessageDict]) -> str:
+        """What `context_digest` makes of them; what was not asked for this time is forgotten."""
+        same = _same_objects(messages, self._messages)
         # The dicts are kept with their digests, so that the address of one cannot be given to another.
         known = {id(message): made for message, made in zip(self._messages[same:], self._digests[same:], strict=True)}
-        fresh = [known.get(id(message)) or message_digest(message) for message in asked[same:]]
-        self._messages, self._digests = asked, [*self._digests[:same], *fresh]
-        return self._digests
+        fresh = [known.get(id(message)) or message_digest(message) for message in messages[same:]]
+        self._digests[same:] = fresh
+        self._messages = list(messages)
+        if binding != self._binding or same < self._begun:
+            self._binding, self._begun, self._hash = binding, 0, hashlib.sha256(f"{binding}\n".encode())
+        return self._ended()
+
+    def _ended(self) -> str:
+        """The digest. The hash of all but the last message is kept: that one changes when its turn is closed."""
+        last = max(len(self._digests) - 1, self._begun)
+        self._hash.update(_lines(self._digests[self._begun : last]))
+        self._begun = last
+        whole = self._hash.copy()
+        whole.update(_lines(self._digests[last:]))
+        return whole.hexdigest()
+
+
+def _lines(digests: Sequence[str]) -> bytes:
+    return "".join(f"{made}\n" for made in digests).encode()
 
 
 def _same_objects(one: Sequence[object], other: Sequence[object]) -> int:
     """How many items two lists have in common from their beginning on."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((at for at, (left, right) in pairs if left is not right), min(len(one), len(other)))
+    return next(itertools.compress(itertools.count(), map(is_not, one, other)), min(len(one), len(other)))
 
 
 def _named(item: Mapping[str, Any]) -> dict[str, Any]:

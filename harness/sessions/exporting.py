@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from harness.errors import FileMissing
@@ -31,10 +30,11 @@ def export_session(files: SessionFiles, owner: Owner, target: Path) -> Bundle:
     end = disk.mark(files.ledger)
     if end is None:
         raise FileMissing(f"there is no ledger {files.ledger}; check the session's id")
-    named = named_contents(files.ledger, files.blobs)
-    missing = sorted(set(LineTable().read(_first(files.ledger, end.size)).named) - named)
+    # What is added from here on names contents that a reader of the bundle would look for in vain.
+    named = named_contents(files.ledger, files.blobs, end.size)
+    missing = sorted(set(LineTable().read(disk.read_blocks(files.ledger, length=end.size)).named) - named)
     with new_archive(target) as archive:
-        members = [archive.add(LEDGER, _first(files.ledger, end.size))]
+        members = [archive.add(LEDGER, disk.read_blocks(files.ledger, length=end.size))]
         members += _context(archive, files)
         members += [archive.add(ANCHOR, [anchor])] if anchor else []
         members += [
@@ -54,12 +54,3 @@ def _context(archive: ArchiveWriter, files: SessionFiles) -> list[Member]:
         return [archive.add(CONTEXT, [disk.read(files.context)])]
     except FileMissing:
         return []
-
-
-def _first(path: Path, length: int) -> Iterator[bytes]:
-    """The first bytes of a file: a writer may be adding to it."""
-    for block in disk.read_blocks(path):
-        yield block[:length]
-        length -= len(block)
-        if length <= 0:
-            return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-__all__ = ["Finding", "Kind", "VerifyReport"]
+__all__ = ["Finding", "Kind", "VerifyReport", "missing_lines"]
 
 Kind = Literal[
     "torn",
@@ -102,3 +102,8 @@ class VerifyReport:
             "files": self.files,
             "findings": [finding.to_dict() for finding in self.findings],
         }
+
+
+def missing_lines(first: int, last: int) -> str:
+    """That these lines are missing, in words."""
+    return f"line {first} is missing" if first == last else f"lines {first} to {last} are missing"

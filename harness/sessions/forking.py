@@ -2,7 +2,8 @@
 
 The lines of one branch are copied with their ids, so that everything in them that names a line
 still does. They are numbered and linked anew, and marked `inherited`: what they cost was counted
-where it was spent. Contents in `files/` are shared and not copied.
+where it was spent. Behind them come the title and the labels of copied lines that were given later, or on another
+branch: they are about the copy too. Contents in `files/` are shared and not copied.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from harness.filesystem.locks import FileLock
 from harness.filesystem.lowlevel import temporary_name
 from harness.ids import new_id, timestamp
 from harness.sessions.anchor import Anchor, encode_anchor, read_anchor
+from harness.sessions.beginning import whole_or_nothing
+from harness.sessions.branching import note_lines
 from harness.sessions.committing import blob_lock
 from harness.sessions.deleting import finish_removal
 from harness.sessions.entries import Entry, EntryDict, Position, build_line, digest
@@ -45,17 +48,27 @@ def fork_session(
     """
     entries = read_strictly(source, owner)
     path = path_to_end(entries, entry_id) if entry_id else newest_end(path_to(entries, entries[-1]))
-    copy = _Copy(path, Owner(session_id, owner.agent, owner.namespace, owner.anchor_key), source.ledger)
+    notes = _notes_behind(entries, path)
+    copy = _Copy(path, notes, Owner(session_id, owner.agent, owner.namespace, owner.anchor_key), source.ledger)
     with FileLock(target.lock).hold(_LOCK_SECONDS), _contents_kept(source):
-        for entry in path:
+        for entry in (*path, *notes):
             whole_data(entry, source)
         found = disk.mark(target.ledger)
         if found and found.size:
-            raise SessionExists(f"there is a session {session_id!r} already in {target.folder}; choose another id")
+            raise SessionExists(f"there is a session {session_id!r} already; choose another id for the copy")
         finish_removal(target, session_id)
-        _write(target, copy.lines())
-        before = read_anchor(target.anchor)
-        disk.write_block(target.anchor, copy.anchor(boundary_of(path), before.deleted if before else ()), sync=True)
+        with whole_or_nothing(target):
+            _write(target, copy.lines())
+            before = read_anchor(target.anchor)
+            disk.write_block(target.anchor, copy.anchor(boundary_of(path), before.deleted if before else ()), sync=True)
+
+
+def _notes_behind(entries: Sequence[Entry], path: Sequence[Entry]) -> list[Entry]:
+    """The lines of the title, and of labels of lines on this path, that are not on it themselves."""
+    there = {entry.id for entry in path}
+    notes = [entry for entry in note_lines(entries) if entry.id not in there]
+    about = [entry for entry in notes if entry.kind != "label" or entry.data.get("target") in there]
+    return sorted(about, key=lambda entry: entry.seq)
 
 
 def _write(target: SessionFiles, lines: Iterator[bytes]) -> None:
@@ -83,8 +96,9 @@ def _contents_kept(files: SessionFiles) -> Iterator[None]:
 class _Copy:
     """The new ledger while it is written; it exists to carry the chain and where lines have moved."""
 
-    def __init__(self, path: Sequence[Entry], owner: Owner, source: Path) -> None:
+    def __init__(self, path: Sequence[Entry], notes: Sequence[Entry], owner: Owner, source: Path) -> None:
         self._path = path
+        self._notes = notes
         self._owner = owner
         self._source = source
         self._ledger_id = new_id()
@@ -96,7 +110,7 @@ class _Copy:
     def lines(self) -> Iterator[bytes]:
         """The bytes of the file, line by line."""
         yield self._header(uncut(self._path[0], self._source))
-        for entry in self._path[1:]:
+        for entry in (*self._path[1:], *self._notes):
             yield self._copied(entry, uncut(entry, self._source))
 
     def _header(self, header: EntryDict) -> bytes:

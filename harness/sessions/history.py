@@ -9,12 +9,12 @@ from pathlib import Path
 from harness.filesystem import disk
 from harness.messages import MessageDict
 from harness.sessions.blobs import read_blob, try_expand
-from harness.sessions.entries import Entry, parse_line
+from harness.sessions.entries import Entry, EntryDict, parse_line
 from harness.sessions.reading import active_path
 from harness.sessions.skimming import LONGEST, cut_short, skim, uncut
 from harness.sessions.turns import is_settled
 
-__all__ = ["lines_backwards", "read_history"]
+__all__ = ["lines_backwards", "read_history", "read_told"]
 
 _BLOCK = 256 * 1024
 
@@ -49,7 +49,12 @@ def lines_backwards(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def read_history(ledger: Path, blobs: Path, last_n: int) -> Iterator[MessageDict]:
-    """The last messages of the active branch, oldest first; they are found from the end of the file.
+    """The last messages of the active branch, oldest first; see `read_told`. Blocking."""
+    return (line["message"] for line in read_told(ledger, blobs, last_n))
+
+
+def read_told(ledger: Path, blobs: Path, last_n: int) -> Iterator[EntryDict]:
+    """The lines of the last messages of the active branch, oldest first; they are found from the end of the file.
 
     Left out: what hooks put in for the model, partial text, output of requests that failed. Each
     message is read when its turn comes, so that many large ones need not be held. Blocking.
@@ -61,7 +66,7 @@ def read_history(ledger: Path, blobs: Path, last_n: int) -> Iterator[MessageDict
     for entry in reversed(walk.found):
         data = {**uncut(entry, ledger)}
         try_expand(data, partial(read_blob, blobs))
-        yield data["message"]
+        yield data
 
 
 class _Walk:

@@ -20,16 +20,28 @@ from harness.filesystem.archives import ArchiveReader, Member, move_into_place, 
 from harness.filesystem.lowlevel import temporary_name
 from harness.ids import new_id
 from harness.sessions.anchor import Anchor, encode_anchor, read_anchor
+from harness.sessions.beginning import whole_or_nothing
 from harness.sessions.bundle import CONTENTS, LEDGER, MAX_BYTES, Bundle, place_of, read_manifest
 from harness.sessions.committing import blob_lock
 from harness.sessions.deleting import named_contents
-from harness.sessions.entries import MAX_LINE
+from harness.sessions.entries import MAX_LINE, parse_line
+from harness.sessions.formats import check_format
+from harness.sessions.headers import checked_header, read_first_line
 from harness.sessions.layout import Owner, SessionFiles
 from harness.sessions.reading import Loaded, read_session
 from harness.sessions.rechain import rechained
 from harness.sessions.verify import verify_session
 
-__all__ = ["Unpacked", "admit", "read_bundle", "refuse_existing", "remove_abandoned", "settle", "unpack"]
+__all__ = [
+    "Unpacked",
+    "admit",
+    "place_beside",
+    "read_bundle",
+    "refuse_existing",
+    "remove_abandoned",
+    "settle",
+    "unpack",
+]
 
 _LOCK_SECONDS = 60.0
 _ABANDONED_NS = 24 * 3600 * 10**9
@@ -54,38 +66,39 @@ def read_bundle(path: Path, max_bytes: int = MAX_BYTES) -> Bundle:
         return read_manifest(archive, path, max_bytes)
 
 
+def place_beside(files: SessionFiles, owner: Owner) -> Unpacked:
+    """Where a session is unpacked, beside its own place. Touches nothing."""
+    return Unpacked(SessionFiles(files.folder / temporary_name(), files.name), owner)
+
+
 def unpack(
-    path: Path, files: SessionFiles, owner: Owner, max_bytes: int = MAX_BYTES, *, take_over: bool = False
-) -> Unpacked:
-    """Unpack a bundle beside a session's place and check every byte, in a worker.
+    path: Path, unpacked: Unpacked, files: SessionFiles, max_bytes: int = MAX_BYTES, *, take_over: bool = False
+) -> None:
+    """Unpack a bundle beside the place of a session, `files`, and check every byte, in a worker.
 
     The ledger stays byte for byte where `owner` is the one it names. For another one it is written anew: its lines keep
     their ids and content, its header names the new owner and, as `importedFrom`, the ledger it was made from.
     Where `owner` has a key for anchors, what was not signed with it is refused or, with `take_over`, written anew too,
     and the header says so.
-    Raises `SessionDamaged` naming the first thing that is not as it must be, and `NewerFormat`; nothing is left then.
+    Raises `SessionDamaged` naming the first thing that is not as it must be, and `NewerFormat`. Whoever asked for it
+    discards what there is, however it ends.
     """
     remove_abandoned(files.folder)
-    unpacked = Unpacked(SessionFiles(files.folder / temporary_name(), files.name), owner)
-    try:
-        with open_archive(path) as archive:
-            bundle = read_manifest(archive, path, max_bytes)
-            for member in bundle.members:
-                _unpack_member(archive, member, place_of(member.path, unpacked.files), path)
-        _check(unpacked.files, bundle)
-        signed = _is_signed(unpacked.files, owner.anchor_key)
-        if not signed and not take_over:
-            raise SessionDamaged(
-                f"{path} was not signed with the anchor key of this agent, or not to its end: all of it may have been "
-                "written by somebody else; take it over if you trust where it comes from"
-            )
-        if bundle.owner != owner or not signed:
-            _take_over(unpacked.files, bundle, owner, signed=signed)
-        _write_anchor(unpacked.files, owner, files)
-    except BaseException:
-        unpacked.discard()
-        raise
-    return unpacked
+    owner = unpacked.owner
+    with open_archive(path) as archive:
+        bundle = read_manifest(archive, path, max_bytes)
+        for member in bundle.members:
+            _unpack_member(archive, member, place_of(member.path, unpacked.files), path)
+    _check(unpacked.files, bundle)
+    signed = _is_signed(unpacked.files, owner.anchor_key)
+    if not signed and not take_over:
+        raise SessionDamaged(
+            f"{path} was not signed with the anchor key of this agent, or not to its end: all of it may have been "
+            "written by somebody else; take it over if you trust where it comes from"
+        )
+    if bundle.owner != owner or not signed:
+        _take_over(unpacked.files, bundle, owner, signed=signed)
+    _write_anchor(unpacked.files, owner, files)
 
 
 def refuse_existing(files: SessionFiles, session_id: str) -> None:
@@ -96,18 +109,21 @@ def refuse_existing(files: SessionFiles, session_id: str) -> None:
 
 def admit(unpacked: Unpacked, files: SessionFiles) -> None:
     """Give the files their names, in a worker, while the session's lock is held. Raises `SessionExists`."""
-    staged = unpacked.files
     refuse_existing(files, unpacked.owner.session)
-    with blob_lock(files.blobs).hold(_LOCK_SECONDS):
-        _admit_contents(staged.blobs, files.blobs)
-        for source, target in ((staged.context, files.context), (staged.anchor, files.anchor)):
-            disk.remove(target)  # left over from a session that was deleted, or an import that was cut off
-            if disk.mark(source):
-                move_into_place(source, target)
-        move_into_place(staged.ledger, files.ledger)
-    disk.sync_folder(files.folder)
+    with whole_or_nothing(files), blob_lock(files.blobs).hold(_LOCK_SECONDS):
+        _move_in(unpacked.files, files)
     unpacked.discard()
     _log.info("session %r was imported", unpacked.owner.session)
+
+
+def _move_in(staged: SessionFiles, files: SessionFiles) -> None:
+    _admit_contents(staged.blobs, files.blobs)
+    for source, target in ((staged.context, files.context), (staged.anchor, files.anchor)):
+        disk.remove(target)  # left over from a session that was deleted, or an import that was cut off
+        if disk.mark(source):
+            move_into_place(source, target)
+    move_into_place(staged.ledger, files.ledger)
+    disk.sync_folder(files.folder)
 
 
 def settle(staged: SessionFiles, owner: Owner, files: SessionFiles) -> None:
@@ -135,7 +151,9 @@ def _unpack_member(archive: ArchiveReader, member: Member, target: Path, path: P
 
 def _check(staged: SessionFiles, bundle: Bundle) -> None:
     """The strict reading: everything that can be proved must hold."""
-    header = read_session(staged, bundle.owner).header
+    line = read_first_line(staged.ledger)
+    check_format(parse_line(line) or {}, bundle.path)
+    header = checked_header(staged.ledger, line, bundle.owner, read_anchor(staged.anchor))
     report = verify_session(staged, bundle.owner)
     wrong = [finding for finding in report.findings if finding.error]
     if wrong or header is None or header.get("ledgerId") != bundle.ledger_id:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from harness.errors import ConfigError
 from harness.ids import new_id
 from harness.messages import Block, MediaBlock, MessageDict, Msg, ToolResult
+from harness.sessions.entries import Entry
+from harness.sessions.shapes import is_message, wrong_message
 from harness.text import clean, dumps, is_clean
 
-__all__ = ["media_bytes", "message_json", "plain_message", "storable"]
+__all__ = ["media_bytes", "media_named", "plain_message", "storable", "storable_message"]
+
+_log = logging.getLogger("harness.sessions")
 
 
 def plain_message(message: MessageDict | Msg) -> MessageDict:
@@ -23,12 +29,21 @@ def _cleaned(message: Msg) -> MessageDict:
     return stored if is_clean(stored) else message.cleaned().to_dict()
 
 
-def message_json(data: MessageDict) -> bytes:
-    """The bytes that are stored and hashed."""
-    try:
-        return dumps(data)
-    except TypeError:  # it did not come through the text edge
-        return dumps(clean(data).value)
+def storable_message(data: MessageDict) -> tuple[MessageDict, bytes]:
+    """A message as readers will take it, and the bytes that are stored and hashed.
+
+    A usage that no reader takes is left out: it is not known. Raises `ConfigError` for what is no message.
+    """
+    data, raw = storable(data)
+    if is_message(data):
+        return data, raw
+    wrong = wrong_message(data)
+    if not wrong.startswith("message.usage"):
+        raise ConfigError(
+            f"what was to be stored is no message: its part {wrong} is not what one has; nothing was stored"
+        )
+    _log.warning("message %r was stored without its usage, of which %s cannot be", data["id"], wrong)
+    return storable_message({key: value for key, value in data.items() if key != "usage"})
 
 
 def storable(fields: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
@@ -43,6 +58,12 @@ def storable(fields: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
 def media_bytes(message: MessageDict | Msg) -> dict[str, bytes]:
     """The bytes of the media a message carries, by SHA-256, those within tool results included."""
     return dict(_of(message.blocks)) if isinstance(message, Msg) else {}
+
+
+def media_named(held: Mapping[str, bytes], entry: Entry | None) -> dict[str, bytes]:
+    """Those of the media that a message names as it was logged: a redactor may have taken a picture out of it."""
+    raw = dumps(entry.data["message"]) if entry else b""
+    return {sha256: data for sha256, data in held.items() if sha256.encode() in raw}
 
 
 def _of(blocks: Iterable[Block]) -> Iterable[tuple[str, bytes]]:

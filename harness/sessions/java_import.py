@@ -20,8 +20,20 @@ async def log_java_session(tree: SessionTree, session: JavaSession, policy: str)
     """Write a session into the empty ledger of `tree`, which is locked; returns what a person should know.
 
     The header names the files and their digests as `importedFrom`. What the model saw there, it sees here: where
-    there was a summary, or a memory shorter than the transcript, a boundary stands.
+    there was a summary, or a memory shorter than the transcript, a boundary stands. Where an error is raised, none of
+    it was written, so that the next call takes over all of it.
     """
+    try:
+        text = _add_all(tree, session, policy)
+        await tree.commit(sync=True)
+    except BaseException:
+        tree.take_back()
+        raise
+    _log.info("%s", text)
+    return [text, *session.warnings]
+
+
+def _add_all(tree: SessionTree, session: JavaSession, policy: str) -> str:
     tree.describe(imported_from={"type": "java", "files": session.sources}, policy=policy)
     if session.summary and not session.kept:
         tree.add_message(_summary_message(session.summary), via="summary")
@@ -33,10 +45,7 @@ async def log_java_session(tree: SessionTree, session: JavaSession, policy: str)
     for module, value in session.states.items():
         tree.add("state", {"module": module, "value": value})
     _add_boundary(tree, session, ids)
-    text = f"session {tree.session_id!r}: {len(ids)} messages were taken over from the files of the Java harness"
-    _log.info("%s", text)
-    await tree.commit(sync=True)
-    return [text, *session.warnings]
+    return f"session {tree.session_id!r}: {len(ids)} messages were taken over from the files of the Java harness"
 
 
 def _summary_message(summary: str) -> MessageDict:

@@ -2,6 +2,9 @@
 
 Its transcripts repeat: after every call the whole memory was written once more, each line under a new id. What was said
 is therefore told by role and content, batch by batch; a batch begins with a line that has no parent.
+
+Its files may have been edited, or written by something else: a field that is not of its type counts as absent, and
+an id that is missing becomes a new one, as its own reader has it.
 """
 
 from __future__ import annotations
@@ -14,7 +17,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from harness.messages import MessageDict
+from harness.ids import new_id
+from harness.messages import MAX_COUNT, MessageDict
 from harness.text import clean, dumps, read_json
 
 __all__ = [
@@ -22,6 +26,7 @@ __all__ = [
     "Key",
     "Transcript",
     "from_java",
+    "identity_of",
     "key_of",
     "message_of_line",
     "read_lines",
@@ -73,24 +78,29 @@ def read_transcript(entries: Sequence[dict[str, Any]]) -> Transcript:
     )
     compaction = next((entry for entry in reversed(entries) if entry.get("type") == "compaction"), None)
     if compaction is not None:
-        summaries = {entry.get("id"): entry.get("summary") for entry in entries if entry.get("type") == "summary"}
-        first = [entry.get("id") for entry in transcript.said]
-        kept = compaction.get("firstKeptEntryId")
-        transcript.summary = str(summaries.get(compaction.get("summaryEntryId")) or "")
-        transcript.kept = first.index(kept) if kept in first else 0
+        summaries = {_id(entry.get("id")): entry.get("summary") for entry in entries if entry.get("type") == "summary"}
+        first = [_id(entry.get("id")) for entry in transcript.said]
+        kept, summary = _id(compaction.get("firstKeptEntryId")), _id(compaction.get("summaryEntryId"))
+        transcript.summary = _words(summaries.get(summary)) if summary else ""
+        transcript.kept = first.index(kept) if kept and kept in first else 0
     return transcript
 
 
 def key_of(entry: Mapping[str, Any]) -> Key:
     """The key of a line of a transcript."""
-    return str(entry.get("role", "")).upper(), str(entry.get("content", ""))
+    return str(entry.get("role", "")).upper(), _words(entry.get("content"))
+
+
+def identity_of(entry: Mapping[str, Any]) -> str:
+    """By what a line is known in another transcript: its id, else all of it."""
+    return _id(entry.get("id")) or _words(dict(entry))
 
 
 def message_of_line(entry: Mapping[str, Any]) -> JavaMessage:
     """The message that a line of a transcript tells of; calls and results come back as far as they were written."""
     role, text = key_of(entry)
     message = {
-        "id": str(entry.get("id")),
+        "id": _id(entry.get("id")) or new_id(),
         "role": _ROLES.get(role, "user"),
         "content": _blocks_of_line(role, text, entry.get("toolCallId")),
         "meta": {"java": _present({"timestamp": entry.get("timestamp"), "transcript": True})},
@@ -106,7 +116,7 @@ def from_java(data: Mapping[str, Any]) -> JavaMessage:
     given = data.get("metadata")
     metadata: dict[str, Any] = given if isinstance(given, dict) else {}
     message: MessageDict = {
-        "id": str(data.get("id")),
+        "id": _id(data.get("id")) or new_id(),
         "role": _ROLES.get(str(data.get("role")).upper(), "user"),
         "content": [_block(block, media) for block in blocks],
         **({"usage": usage} if (usage := _usage(metadata.get("_chat_usage"))) else {}),
@@ -114,6 +124,20 @@ def from_java(data: Mapping[str, Any]) -> JavaMessage:
     }
     key = (str(data.get("role")).upper(), "\n".join(_rendered(block) for block in blocks if _rendered(block)))
     return JavaMessage(clean(message).value, key, media)
+
+
+def _id(value: Any) -> str:
+    """An id as text; empty where there is none that could be one."""
+    if type(value) is int:
+        return str(value)
+    return value if isinstance(value, str) else ""
+
+
+def _words(value: Any) -> str:
+    """What stands where a text belongs, as text."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else dumps(clean(value).value).decode()
 
 
 def _present(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -131,7 +155,8 @@ def _object(line: bytes) -> dict[str, Any] | None:
 def _batches(messages: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
     batch: list[dict[str, Any]] = []
     for entry in messages:
-        if entry.get("parentId") is None and batch:
+        # Behind a line without an id, one without a parent says nothing: it had nothing to name.
+        if entry.get("parentId") is None and batch and (_id(batch[-1].get("id")) or _id(entry.get("id"))):
             yield batch
             batch = []
         batch.append(entry)
@@ -204,20 +229,27 @@ def _arguments(text: str) -> dict[str, Any]:
 def _block(block: Mapping[str, Any], media: dict[str, bytes]) -> dict[str, Any]:
     kind = block.get("type")
     if kind == "text":
-        return _text(str(block.get("text") or ""))
+        return _text(_words(block.get("text")))
     if kind == "thinking":
-        return {"type": "thinking", "text": str(block.get("thinking") or "")}
+        return {"type": "thinking", "text": _words(block.get("thinking"))}
     if kind == "tool_use":
         arguments = block.get("input")
-        call = {"type": "toolUse", "id": str(block.get("id")), "name": str(block.get("name"))}
+        call = {"type": "toolUse", "id": _id(block.get("id")), "name": _words(block.get("name"))}
         return {**call, "input": arguments if isinstance(arguments, dict) else {}}
     if kind == "tool_result":
-        output = [_block(part, media) for part in block.get("output") or () if isinstance(part, dict)]
-        result = {"type": "toolResult", "id": str(block.get("id")), "name": str(block.get("name") or "")}
+        output = [_block(part, media) for part in _output(block)]
+        result = {"type": "toolResult", "id": _id(block.get("id")), "name": _words(block.get("name"))}
         return {**result, "content": output, "isError": False}
     if kind in ("image", "audio", "video"):
         return _media(block, media)
-    return dict(block)
+    return dict(block) if isinstance(kind, str) else {"type": "java", "data": dict(block)}
+
+
+def _output(block: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The blocks of a result; what stands there instead of blocks is its text."""
+    output = block.get("output")
+    parts = output if isinstance(output, list) else [] if output is None else [output]
+    return [part if isinstance(part, dict) else _text(_words(part)) for part in parts]
 
 
 def _media(block: Mapping[str, Any], media: dict[str, bytes]) -> dict[str, Any]:
@@ -225,7 +257,7 @@ def _media(block: Mapping[str, Any], media: dict[str, bytes]) -> dict[str, Any]:
     if not isinstance(source, dict):
         return dict(block)
     if source.get("type") == "url":
-        return {"type": block["type"], "url": str(source.get("url"))}
+        return {"type": block["type"], "url": _words(source.get("url"))}
     try:
         data = base64.b64decode(source["data"], validate=True)
     except (TypeError, KeyError, ValueError, binascii.Error):
@@ -240,7 +272,7 @@ def _usage(value: Any) -> dict[str, int]:
     if not isinstance(value, dict):
         return {}
     counted = {ours: value.get(theirs) for ours, theirs in (("input", "inputTokens"), ("output", "outputTokens"))}
-    return {key: number for key, number in counted.items() if type(number) is int and number >= 0}
+    return {key: number for key, number in counted.items() if type(number) is int and 0 <= number <= MAX_COUNT}
 
 
 def _text(text: str) -> dict[str, Any]:
@@ -251,13 +283,13 @@ def _rendered(block: Mapping[str, Any]) -> str:
     """A block as the Java harness wrote it into a transcript."""
     kind = block.get("type")
     if kind == "text":
-        return str(block.get("text") or "")
+        return _words(block.get("text"))
     if kind == "tool_use":
         arguments = dumps(clean(block.get("input") or {}).value).decode()
         cut = f"{arguments[:_MAX_CALL]}..." if len(arguments) > _MAX_CALL else arguments
         return f"[tool_call: {block.get('name')}({cut})]"
     if kind == "tool_result":
-        texts = [str(part.get("text") or "") for part in block.get("output") or () if isinstance(part, dict)]
+        texts = [_words(part.get("text")) for part in _output(block)]
         cuts = [f"{text[:_MAX_RESULT]}...(truncated)" if len(text) > _MAX_RESULT else text for text in texts]
         return f"[tool_result: {block.get('name')}] {' '.join(cuts)}"
     return ""

@@ -25,18 +25,20 @@ from harness.errors import FileMissing, FilesystemError
 from harness.filesystem.local_tree import LocalTree
 from harness.filesystem.namespaces import TENANTS
 from harness.filesystem.paths import Parts, join
+from harness.ids import new_id
 from harness.sessions.java_messages import (
     SUMMARY_NAME,
     JavaMessage,
     Transcript,
     from_java,
+    identity_of,
     key_of,
     message_of_line,
     read_lines,
     read_transcript,
 )
 from harness.state import State
-from harness.text import read_json
+from harness.text import clean_text, read_json
 
 __all__ = ["JavaSession", "JavaWorkspace"]
 
@@ -128,9 +130,9 @@ class JavaWorkspace:
         entries: list[dict[str, Any]] = []
         # `s.jsonl` of a session `s` that ends in `.log` would be the other transcript of another session.
         for suffix in (".log.jsonl",) if session_id.endswith(".log") else (".log.jsonl", ".jsonl"):
-            known = {entry.get("id") for entry in entries}
+            known = {identity_of(entry) for entry in entries}
             lines = self._lines((*root, "sessions", session_id + suffix), session)
-            entries += [entry for entry in lines or () if entry.get("id") not in known]
+            entries += [entry for entry in lines or () if identity_of(entry) not in known]
         return entries
 
     def _memory(
@@ -205,19 +207,26 @@ class JavaWorkspace:
         return all(parts[n] in self._names(parts[:n]) for n in range(len(parts)))
 
     def _names(self, parts: Parts) -> set[str]:
+        """What a folder lists; no id can have made a name that is no UTF-8."""
         try:
-            return {node.parts[-1] for node in self._tree.children(parts)}
+            names = {node.parts[-1] for node in self._tree.children(parts)}
         except FilesystemError:
             return set()
+        return {name for name in names if clean_text(name) == name}
 
 
 def _put_together(session: JavaSession, transcript: Transcript, memory: Sequence[Mapping[str, Any]]) -> None:
     """The transcript up to where the memory begins, the memory, and what the transcript has behind it."""
     session.others = transcript.others
     told = [message_of_line(entry) for entry in transcript.said]
-    if not memory:
+    if memory:
+        _put_memory(session, told, memory)
+    else:
         session.messages, session.summary, session.kept = told, transcript.summary or "", transcript.kept
-        return
+    _keep_apart(session.messages)
+
+
+def _put_memory(session: JavaSession, told: Sequence[JavaMessage], memory: Sequence[Mapping[str, Any]]) -> None:
     first = memory[0]
     has_summary = first.get("name") == SUMMARY_NAME
     kept = [from_java(data) for data in (memory[1:] if has_summary else memory)]
@@ -225,6 +234,15 @@ def _put_together(session: JavaSession, transcript: Transcript, memory: Sequence
     session.messages = [*told[:start], *kept, *told[start + length :]]
     session.summary = _summary_of(from_java(first)) if has_summary else ""
     session.kept = start
+
+
+def _keep_apart(messages: Iterable[JavaMessage]) -> None:
+    """Here a message is known by its id, so where one is used again for something else, that gets a new one."""
+    known: dict[str, tuple[Any, Any]] = {}
+    for message in (each.message for each in messages):
+        said = (message["role"], message["content"])
+        if known.setdefault(message["id"], said) != said:
+            message["id"] = new_id()
 
 
 def _place(told: Sequence[JavaMessage], keys: Sequence[tuple[str, str]]) -> tuple[int, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from harness.errors import SessionDamaged
 from harness.ids import encode_name
 from harness.sessions.entries import EntryDict
 
-__all__ = ["CONTEXT_SUFFIX", "LEDGER_SUFFIX", "Owner", "SessionFiles"]
+__all__ = ["ANCHOR_SUFFIX", "CONTEXT_SUFFIX", "LEDGER_SUFFIX", "Owner", "SessionFiles"]
 
 LEDGER_SUFFIX = ".log.jsonl"
 CONTEXT_SUFFIX = ".jsonl"
@@ -21,9 +21,12 @@ LOCK_SUFFIX = ".lock"
 REMOVED_SUFFIX = ".deleted"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SessionFiles:
-    """The paths of one session in a folder `sessions/`; an encoded id has no dot, so none can meet."""
+    """The paths of one session in a folder `sessions/`; an encoded id has no dot, so none can meet.
+
+    Each is made once, since each commit asks for the same few.
+    """
 
     folder: Path
     name: str
@@ -33,40 +36,35 @@ class SessionFiles:
         """The files of a session. Raises `InvalidId`."""
         return cls(folder, encode_name(session_id, "session_id"))
 
-    @property
+    @cached_property
     def ledger(self) -> Path:
         """Everything, append only."""
-        return _beside(self.folder, f"{self.name}{LEDGER_SUFFIX}")
+        return self.folder / f"{self.name}{LEDGER_SUFFIX}"
 
-    @property
+    @cached_property
     def removed(self) -> Path:
         """The ledger while it is being deleted."""
-        return _beside(self.folder, f"{self.name}{LEDGER_SUFFIX}{REMOVED_SUFFIX}")
+        return self.folder / f"{self.name}{LEDGER_SUFFIX}{REMOVED_SUFFIX}"
 
-    @property
+    @cached_property
     def context(self) -> Path:
         """What the model sees now; can be rebuilt."""
-        return _beside(self.folder, f"{self.name}{CONTEXT_SUFFIX}")
+        return self.folder / f"{self.name}{CONTEXT_SUFFIX}"
 
-    @property
+    @cached_property
     def anchor(self) -> Path:
         """The end and the start of the view of the ledger."""
-        return _beside(self.folder, f"{self.name}{ANCHOR_SUFFIX}")
+        return self.folder / f"{self.name}{ANCHOR_SUFFIX}"
 
-    @property
+    @cached_property
     def lock(self) -> Path:
         """Locked by the kernel while there is a writer; that it is there means nothing."""
-        return _beside(self.folder, f"{self.name}{LOCK_SUFFIX}")
+        return self.folder / f"{self.name}{LOCK_SUFFIX}"
 
-    @property
+    @cached_property
     def blobs(self) -> Path:
         """Large contents and media of all sessions of the folder, by SHA-256."""
-        return _beside(self.folder, "files")
-
-
-@lru_cache(maxsize=1024)  # each commit asks for the same few
-def _beside(folder: Path, name: str) -> Path:
-    return folder / name
+        return self.folder / "files"
 
 
 @dataclass(frozen=True, slots=True)

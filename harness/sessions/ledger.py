@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import ConfigError, FileMissing, PersistenceError
-from harness.filesystem.disk import AppendFile
+from harness.filesystem.disk import AppendFile, FileMark
 from harness.sessions.entries import MAX_LINE, Entry, build_line, digest
 from harness.sessions.reading import Tail
 from harness.text import loads
@@ -31,9 +31,14 @@ class Ledger:
         self.unsynced = False
         self._file: AppendFile | None = None
         self._existed = False
+        self._named = False
 
-    def reset(self, tail: Tail) -> None:
-        """Start from the end that a reader found; planned lines are dropped."""
+    def reset(self, tail: Tail, *, synced: bool) -> None:
+        """Start from the end that a reader found; planned lines are dropped.
+
+        `synced` says that the file was synced before, and so its name: a writer may have been killed before that.
+        """
+        self._named = synced
         self.written = self.planned = tail
         self._existed = tail.size > 0
         self.pending.clear()
@@ -50,26 +55,23 @@ class Ledger:
     ) -> tuple[Entry, bytes]:
         """Add a line to those to be written. Raises `ConfigError` if it cannot be one."""
         end = self.planned
+        seq, offset = end.count + 1, end.size
         try:
             raw = build_line(
-                kind,
-                entry_id,
-                fields,
-                parent=parent,
-                seq=end.count + 1,
-                prev_hash=end.hash,
-                turn=turn,
-                request=request,
+                kind, entry_id, fields, parent=parent, seq=seq, prev_hash=end.hash, turn=turn, request=request
             )
         except TypeError as error:
             raise ConfigError(f"a {kind} entry cannot be stored: {error}; clean its values first") from error
-        if len(raw) > MAX_LINE:
-            raise ConfigError(f"a {kind} entry has {len(raw)} bytes, a line at most {MAX_LINE}; store a part as a file")
-        # A torn tail gets its line end first and stays a line of its own.
-        offset = end.size if end.ended else end.size + 1
-        self.pending.append(raw if end.ended else b"\n" + raw)
-        self.planned = Tail(end.count + 1, offset + len(raw) + 1, digest(raw))
-        return Entry(loads(raw), end.count + 1, offset, len(raw)), raw
+        size = len(raw)
+        if size > MAX_LINE:
+            raise ConfigError(f"a {kind} entry has {size} bytes, a line at most {MAX_LINE}; store a part as a file")
+        if end.ended:
+            self.pending.append(raw)
+        else:  # a torn tail gets its line end first and stays a line of its own
+            offset += 1
+            self.pending.append(b"\n" + raw)
+        self.planned = Tail(seq, offset + size + 1, digest(raw))
+        return Entry(loads(raw), seq, offset, size), raw
 
     def write(self, lines: list[bytes], sync: bool) -> None:
         """Append lines that were planned, in a worker. Raises `PersistenceError`, with nothing written.
@@ -77,9 +79,11 @@ class Ledger:
         A file that was there and is gone is not made anew: it would begin in the middle.
         """
         try:
-            file = self._opened()
+            file, is_fresh = self._opened()
             if lines:
-                file.append(b"\n".join([*lines, b""]), sync)
+                # What was opened by its path just now is still there; what was left open may have been taken away.
+                append = file.add if is_fresh else file.append
+                append(b"\n".join([*lines, b""]), sync)
             elif sync:
                 file.sync()
         except FileMissing as error:
@@ -93,6 +97,7 @@ class Ledger:
         del self.pending[:lines]
         self.written = end
         self._existed = True
+        self._named = self._named or synced
         self.unsynced = not synced and (self.unsynced or lines > 0)
 
     def close(self) -> None:
@@ -102,14 +107,22 @@ class Ledger:
             self._file = None
 
     @property
-    def mark(self) -> tuple[int, int] | None:
-        """Inode and size of the file as this writer left it."""
-        return (self._file.inode, self._file.size) if self._file else None
+    def mark(self) -> FileMark | None:
+        """What the file is as this writer leaves it; None where it wrote nothing, or nobody can say."""
+        file = self._file
+        if file is None:
+            return None
+        try:
+            found = file.mark()
+        except PersistenceError:
+            return None
+        return found if found.size == file.size else found._replace(size=file.size)
 
-    def _opened(self) -> AppendFile:
+    def _opened(self) -> tuple[AppendFile, bool]:
+        """The file, and whether it was opened now."""
         if self._file is not None:
-            return self._file
-        file = AppendFile.open(self.path, create=not self._existed)
+            return self._file, False
+        file = AppendFile.open(self.path, create=not self._existed, named=self._named)
         if file.size != self.written.size:
             file.close()
             raise PersistenceError(
@@ -117,4 +130,4 @@ class Ledger:
                 "nothing was written: find out what else writes to it, then send the prompt again"
             )
         self._file = file
-        return file
+        return file, True

@@ -8,6 +8,7 @@ from array import array
 from collections.abc import Iterable, Iterator
 
 from harness.sessions.entries import EntryDict, object_in
+from harness.sessions.misplaced import misplaced
 from harness.sessions.shapes import wrong_part
 from harness.sessions.turns import opens_view
 
@@ -60,6 +61,8 @@ class LineTable:
         self._id_before = ""
         self.wrong: list[tuple[int, str]] = []
         """The lines that say what no line can say, and the part of each that does."""
+        self.misplaced: list[tuple[int, str]] = []
+        """The lines that no writer leaves where they stand, and what each of them does there."""
         self.begins_view = False
         """Whether a view may begin with line `start`, as far as it says itself."""
         self.newest_boundary = -1
@@ -156,6 +159,8 @@ class LineTable:
             self.newest_boundary = line
         if kind == "header" and self.header is None:
             self.header = entry
+        elif text := misplaced(kind, line + 1):
+            self.misplaced.append((line, text))
         elif kind == "event" and entry.get("kind") == "damage":
             self.damages.append((line, entry))
         if _NAMES in raw:

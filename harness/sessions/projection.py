@@ -13,12 +13,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import chain
 
 from harness.ids import new_id
 from harness.messages import MessageDict
 from harness.sessions.entries import Entry, EntryDict
-from harness.sessions.turns import FRAMES, SUMMARY_MARK, Draft, Item, Step, blocks_of, build_turns, newest_boundary
+from harness.sessions.turns import FRAMES, SUMMARY_MARK, Draft, Step, blocks_of, build_turns, newest_boundary
 from harness.text import without_tags
 
 __all__ = [
@@ -47,9 +48,9 @@ class OpenCall:
     turn_id: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # one is made of every turn that is read, and a frozen one takes three times as long to make
 class Turn:
-    """One directive and what followed. `id` is the entry id of the message that opened it.
+    """One directive and what followed; never changed. `id` is the entry id of the message that opened it.
 
     Only the last turn of a view can be open: it is closed once its last message is an assistant's
     without tool calls. `aborted` says that somebody stopped it.
@@ -75,7 +76,7 @@ class View:
     def messages(self) -> list[MessageDict]:
         """The messages of a request, in order."""
         first = [self.summary_message] if self.summary_message else []
-        return [*first, *(message for turn in self.turns for message in turn.messages)]
+        return [*first, *chain.from_iterable(turn.messages for turn in self.turns)]
 
     @property
     def open_calls(self) -> tuple[OpenCall, ...]:
@@ -94,13 +95,15 @@ def project(path: Sequence[Entry]) -> View:
     return make_view(project_turns(path, boundary), boundary)
 
 
-def project_turns(path: Sequence[Entry], boundary: Entry | None, *, closed: bool = False) -> tuple[Turn, ...]:
+def project_turns(
+    path: Sequence[Entry], boundary: Entry | None, *, closed: bool = False, committed: set[str] | None = None
+) -> tuple[Turn, ...]:
     """The turns of a path that its newest boundary keeps.
 
-    `closed` says that a directive follows, which closes the last one too.
+    `closed` says that a directive follows, which closes the last one too; `committed` as in `build_turns`.
     """
-    drafts = build_turns(path, boundary)
-    turns = [_turn(draft, closed=closed or draft is not drafts[-1] or _is_closed(draft)) for draft in drafts]
+    drafts = build_turns(path, boundary, committed)
+    turns = [_turn(draft, closed=closed or draft is not drafts[-1] or draft.answered) for draft in drafts]
     return tuple(turn for turn in turns if turn.messages)
 
 
@@ -120,35 +123,41 @@ def summary_message(entry_id: str, summary: str) -> MessageDict:
     return {"id": entry_id, "role": "user", "content": [{"type": "text", "text": text}], "meta": meta}
 
 
-def _is_closed(draft: Draft) -> bool:
-    """By the last message, passing ones included: a nudge after a draft keeps a turn open."""
-    last = draft.items[-1] if draft.items else None
-    return last is not None and last.message["role"] == "assistant" and last.step is None
-
-
 def _turn(draft: Draft, *, closed: bool) -> Turn:
-    items = draft.items if not closed else [item for item in draft.items if not item.passing]
-    messages: list[MessageDict] = []
+    if not draft.steps and not draft.passing:  # as in most turns, nothing is more than itself
+        return Turn(draft.id, tuple(draft.messages), closed, draft.aborted, tuple(draft.ids))
+    messages, calls = _shown(draft, closed)
+    return Turn(draft.id, tuple(messages), closed, draft.aborted, tuple(draft.ids), tuple(calls))
+
+
+def _shown(draft: Draft, closed: bool) -> tuple[list[MessageDict], list[OpenCall]]:
+    """The messages, results behind their calls and what passes by only while it is open; and the calls without one."""
+    first = 0 if closed else _end_of_context(draft)
+    messages = [_with_context(draft.messages[:first])] if first else []
     calls: list[OpenCall] = []
-    for item in _with_context(items):
-        messages.append(item.message)
-        if step := item.step:
+    for index, message in enumerate(draft.messages[first:], first):
+        if closed and index in draft.passing:
+            continue
+        messages.append(message)
+        if step := draft.steps.get(index):
             if step.results:
                 messages.append(_results_message(step))
             if len(step.results) < len(step.calls):
                 calls.extend(_open_calls(step, draft.id))
-    return Turn(draft.id, tuple(messages), closed, draft.aborted, tuple(draft.ids), tuple(calls))
+    return messages, calls
 
 
-def _with_context(items: list[Item]) -> list[Item]:
+def _end_of_context(draft: Draft) -> int:
+    """The index behind the messages that hooks put behind a directive; 0 where there are none."""
+    messages, end = draft.messages, 1
+    while end < len(messages) and draft.passing.get(end) == "hook" and messages[end]["role"] == "user":
+        end += 1
+    return end if end > 1 and messages[0]["role"] == "user" else 0
+
+
+def _with_context(messages: Sequence[MessageDict]) -> MessageDict:
     """What hooks put behind a directive becomes the end of that directive, a block each."""
-    count = 1
-    while count < len(items) and items[count].via == "hook" and items[count].message["role"] == "user":
-        count += 1
-    if count == 1 or items[0].message["role"] != "user":
-        return items
-    content = [block for item in items[:count] for block in _content(item.message)]
-    return [replace(items[0], message={**items[0].message, "content": content}), *items[count:]]
+    return {**messages[0], "content": [block for message in messages for block in _content(message)]}
 
 
 def _content(message: MessageDict) -> list[EntryDict]:

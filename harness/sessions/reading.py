@@ -21,8 +21,8 @@ from harness.sessions.digest import items_of
 from harness.sessions.entries import REFERENCE, START, Damage, Entry, EntryDict, Position, Tail, digest
 from harness.sessions.headers import checked_header, nameless_id, read_first_line
 from harness.sessions.layout import Owner, SessionFiles
-from harness.sessions.parsing import blocks_in, values_in
-from harness.sessions.shapes import is_entry
+from harness.sessions.parsing import lines_in, values_of
+from harness.sessions.shapes import may_refer
 from harness.sessions.skimming import LONGEST, skim, uncut
 from harness.sessions.turns import boundary_of, is_boundary, newest_boundary, opens_view
 
@@ -54,7 +54,7 @@ class Loaded:
     boundary: Position = START
     damage: list[Damage] = field(default_factory=list)
     deleted: tuple[str, ...] = ()
-    mark: tuple[int, int] | None = None
+    mark: FileMark | None = None
     anchor: Anchor | None = None
 
 
@@ -84,7 +84,8 @@ def read_session(files: SessionFiles, owner: Owner, *, anchored: bool = True) ->
     if header is None:
         loaded.damage.append(Damage("header", 1, 0))
     _put_back(loaded, files)
-    _report(loaded, files.ledger)
+    if anchored:  # else nobody can look where it says
+        _report(loaded, files.ledger)
     if owner.anchor_key and anchor and loaded.tail.count > anchor.count and anchor.count:
         # No damage to a reader: a writer may be at work. The next writer knows that none is.
         loaded.damage.append(Damage("unsigned", anchor.count + 1, anchor.bytes))
@@ -135,25 +136,41 @@ def scan(data: bytes, start: Position) -> _Lines:
     """The entries in bytes that begin at a line's start, what was unreadable, and where they end."""
     entries: list[Entry] = []
     damage: list[Damage] = []
-    # Asked once: most ledgers have no such line, and asking each costs as much as reading it.
-    refers, ended = REFERENCE in data, data.endswith(b"\n") or not data
-    find, seq, at, end = data.find, start.seq, 0, 0
-    for block in blocks_in(data):
-        for value in values_in(block):
-            end = find(b"\n", at)
-            if end < 0:
-                end = len(data)
-            if is_entry(value):
-                references = refers and find(REFERENCE, at, end) >= 0
-                entries.append(Entry(value, seq, start.offset + at, end - at, references))
-            elif data[at:end].strip():
-                damage.append(Damage("bad", seq, start.offset + at))
+    doubtful: list[bytes] = []
+    (seq, offset), line = start, b"\n"
+    for lines in lines_in(data):
+        for line, value in zip(lines, values_of(lines), strict=True):
+            refers = may_refer(value)
+            if refers is not None:
+                entries.append(Entry(value, seq, offset, len(line) - 1))
+                if refers:
+                    doubtful.append(line)
+            elif line.strip():
+                damage.append(Damage("bad", seq, offset))
             seq += 1
-            at = end + 1
-    if not ended and damage and damage[-1].line == seq - 1:
-        damage[-1] = Damage("torn", *damage[-1][1:])
-    last = data[data.rfind(b"\n", 0, end) + 1 : end]
-    return entries, damage, Tail(seq - 1, start.offset + len(data), digest(last) if data else None, ended)
+            offset += len(line)
+    # Asked once: most ledgers have no such line. From the end, since the other way takes twice as long.
+    if b"".join(doubtful).rfind(REFERENCE) >= 0:
+        _find_references(entries, data, start.offset)
+    ended = line.endswith(b"\n")
+    if not ended:
+        _mend_end(entries, damage, seq - 1)
+    return entries, damage, Tail(seq - 1, offset, digest(line.removesuffix(b"\n")) if data else None, ended)
+
+
+def _find_references(entries: Iterable[Entry], data: bytes, offset: int) -> None:
+    """Say of each line whether a part of it may stand in a file; `data` begins at `offset`."""
+    for entry in entries:
+        start = entry.offset - offset
+        entry.refers = data.find(REFERENCE, start, start + entry.size) >= 0
+
+
+def _mend_end(entries: list[Entry], damage: list[Damage], seq: int) -> None:
+    """Say of the last line, which lacks its end, what it is."""
+    if entries and entries[-1].seq == seq:
+        entries[-1].size += 1
+    elif damage and damage[-1].line == seq:
+        damage[-1] = damage[-1]._replace(kind="torn")
 
 
 def active_path(entries: Sequence[Entry], damaged: bool) -> list[Entry] | None:
@@ -191,7 +208,7 @@ def texts_written(entries: Iterable[Entry], boundary: Entry | None) -> set[str]:
 
 def _nothing(files: SessionFiles, anchor: Anchor | None, found: FileMark | None) -> Loaded:
     """A session without a line, which is damage if its anchor knows of some."""
-    loaded = Loaded(deleted=anchor.deleted if anchor else (), mark=(found.inode, 0) if found else None, anchor=anchor)
+    loaded = Loaded(deleted=anchor.deleted if anchor else (), mark=found, anchor=anchor)
     if anchor and anchor.count and not disk.mark(files.removed):
         loaded.damage.append(Damage("truncated", 1, 0))
         _report(loaded, files.ledger)
@@ -252,8 +269,10 @@ def _begins_a_view(lines: _Lines) -> bool:
 
 def _reason(tail: Tail, anchor: Anchor | None, found: FileMark, ledger_id: str, *, fits: bool) -> Damage:
     """Why the whole file had to be read."""
-    lost = anchor is not None and anchor.ledger_id == ledger_id and anchor.bytes > found.size
-    kind = "parent" if fits else "truncated" if lost else "anchor"
+    is_shorter = anchor is not None and anchor.ledger_id == ledger_id and anchor.bytes > found.size
+    # With as many whole lines as there were it was edited, not cut.
+    is_cut = is_shorter and (tail.count < anchor.count or not tail.ended) if anchor else False
+    kind = "parent" if fits else "truncated" if is_cut else "anchor"
     return Damage(kind, tail.count, tail.size)
 
 
@@ -272,7 +291,7 @@ def _load(lines: _Lines, start: Position, found: FileMark) -> Loaded | None:
         written=texts_written(entries, newest),
         boundary=boundary,
         damage=damage,
-        mark=(found.inode, tail.size),
+        mark=found._replace(size=tail.size),
     )
 
 
@@ -288,9 +307,5 @@ def _put_back(loaded: Loaded, files: SessionFiles) -> None:
 def _report(loaded: Loaded, path: Path) -> None:
     if loaded.damage:
         listed = ", ".join(f"{kind} at line {line} (byte {byte})" for kind, line, byte in loaded.damage[:5])
-        _log.warning(
-            "%s has %d damaged places: %s; they were stepped over, everything else was read",
-            path,
-            len(loaded.damage),
-            listed,
-        )
+        places = "a damaged place" if len(loaded.damage) == 1 else f"{len(loaded.damage)} damaged places"
+        _log.warning("%s has %s: %s; everything else was read", path, places, listed)

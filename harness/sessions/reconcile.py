@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from harness.messages import MessageDict
+from harness.sessions.anchor import is_deleted
 
 __all__ = ["AppendMissing", "Branch", "Decision", "Ignore", "LedgerSide", "LedgerWins", "holds", "reconcile"]
 
@@ -57,7 +58,7 @@ class LedgerSide(Protocol):
 
     @property
     def deleted(self) -> tuple[str, ...]:
-        """Ledgers that must not come back."""
+        """Ledgers that must not come back, as the anchor says it."""
         ...
 
     def knows(self, seq: int, line_hash: str) -> bool:
@@ -87,7 +88,7 @@ def reconcile(
     position = snapshot or {}
     named = position.get("ledgerId")
     ledger_id = named if isinstance(named, str) else None
-    if ledger_id in ledger.deleted:
+    if ledger_id is not None and ledger_id != ledger.ledger_id and is_deleted(ledger_id, ledger.deleted):
         return Ignore(ledger_id)
     if holds(ledger, position):
         return LedgerWins()

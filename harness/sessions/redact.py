@@ -1,8 +1,10 @@
 """Keeping secrets out of what is stored.
 
 A redactor is a function from a JSON object to a JSON object. It is asked about each message, and about the fields of
-each other entry, before anything is written or hashed. The model is shown what is stored, so it sees no more than
-that. Tools run with what the model asked for.
+each other entry that has content, before anything is written or hashed. The model is shown what is stored, so it sees
+no more than that. Tools run with what the model asked for.
+
+Whatever a redactor gives, only content comes from it: see `harness.sessions.content`.
 """
 
 from __future__ import annotations
@@ -10,8 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from harness.errors import ConfigError
+from harness.errors import ConfigError, HarnessError
+from harness.sessions.content import has_content, with_structure
 from harness.sessions.secrets import REDACTED, is_secret_flag, is_secret_name, without_password, without_secrets
+from harness.text import clean, is_clean
 
 __all__ = ["REDACTED", "Redactor", "default_redactor", "redact_texts", "redacted"]
 
@@ -22,6 +26,8 @@ Redactor: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
 _NAMING = frozenset({"id", "type", "role", "sha256", "mediaType", "provider", "model", "module", "kind", "turn"})
 # Behind these names stand objects of strangers, in which such a name means nothing.
 _FREE = frozenset({"input", "data", "value", "meta", "payload"})
+_LONG = 16
+"""Characters of the shortest name that may be a key of well-known form."""
 _COOKIES = frozenset({"cookie", "set-cookie"})
 _LOGINS = frozenset({"-u", "--user", "--proxy-user"})
 _SCHEMA = frozenset({"type", "$ref", "anyOf", "oneOf", "allOf", "enum", "description"})
@@ -41,27 +47,55 @@ def default_redactor(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def redact_texts(change: Callable[[str], str]) -> Redactor:
-    """A redactor that puts every text through `change`; what names things (ids, types, digests) stays as it is."""
+    """A redactor that puts every text through `change`; what names things (ids, types, digests) stays as it is.
+
+    Numbers that stand for persons, such as telephone numbers, may be taken out too: no id is among the texts.
+    """
     return lambda value: _object(value, change)
 
 
-def redacted(redactor: Redactor, value: Mapping[str, Any]) -> dict[str, Any]:
-    """What a redactor makes of a value. What the value is known by stays. Raises `ConfigError` for a bad redactor."""
-    result = redactor(dict(value))
-    if not isinstance(result, dict):
-        raise ConfigError(f"the redactor {redactor!r} gave a {type(result).__name__}; it must give a dict")
-    return {**result, **{key: value[key] for key in ("id", "role") if key in value}}
+def redacted(redactor: Redactor, kind: str, value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What is stored of a value of this kind: its structure, with the content that a redactor makes of it.
+
+    kind  `message`, the type of an entry, or `system` for a piece of the system text
+    Raises `ConfigError` where the redactor raises, or gives what has not the form of the value.
+    """
+    if not has_content(kind, value):
+        return value
+    try:
+        result: Any = redactor(dict(value))
+    except HarnessError:
+        raise
+    except Exception as error:  # what it says may be what nobody should read
+        text = f"the redactor {redactor!r} raised {type(error).__name__} for a {kind}, which was not stored; mend it"
+        raise ConfigError(text) from error
+    if isinstance(result, dict) and result == value:
+        return result
+    try:
+        return with_structure(kind, value, result if is_clean(result) else clean(result).value)
+    except ValueError as error:
+        text = f"the redactor {redactor!r} {error}; it must give an object of the same form, and nothing was stored"
+        raise ConfigError(text) from None
 
 
 def _object(value: Mapping[str, Any], change: Callable[[str], str], *, free: bool = False) -> dict[str, Any]:
-    result = {
+    made = {
         key: item if key in _NAMING and not free else _member(key, item, change, free=free or key in _FREE)
         for key, item in value.items()
     }
-    opaque = result.get("opaque")
-    if isinstance(opaque, dict) and opaque != value["opaque"]:
-        opaque["altered"] = True  # of no use to its maker any more, and not to be sent
-    return result
+    return _renamed(made) if free and change is without_secrets else made
+
+
+def _renamed(value: dict[str, Any]) -> dict[str, Any]:
+    """An object of strangers, without the names that are secrets; those that become alike are told apart."""
+    secret = {key: name for key in value if len(key) >= _LONG and (name := without_secrets(key)) != key}
+    if not secret:
+        return value
+    made: dict[str, Any] = {}
+    for key, item in value.items():
+        name = secret.get(key, key)
+        made[f"{name}#{len(made) + 1}" if name in made else name] = item
+    return made
 
 
 def _member(key: str, item: Any, change: Callable[[str], str], *, free: bool) -> Any:

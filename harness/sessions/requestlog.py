@@ -10,7 +10,7 @@ from harness.ids import new_id
 from harness.messages import MessageDict
 from harness.sessions.binding import make_binding
 from harness.sessions.blobs import shrink_fields
-from harness.sessions.digest import DigestCache, context_digest
+from harness.sessions.digest import ContextDigests
 from harness.sessions.entries import Entry
 from harness.sessions.selecting import Selected
 from harness.sessions.store import LedgerStore
@@ -24,7 +24,7 @@ class RequestLog:
 
     def __init__(self, store: LedgerStore) -> None:
         self._store = store
-        self._digests = DigestCache()
+        self._digests = ContextDigests()
         self._bound: tuple[bytes, str] | None = None
 
     def bind(
@@ -77,17 +77,19 @@ class RequestLog:
         if binding is None:
             raise ConfigError(f"no binding {binding_id} since the newest boundary; call bind before each request")
         request_id = new_id()
-        shown = {
+        shown: dict[str, Any] = {
             "purpose": fields["purpose"],
             "attempt": fields["attempt"],
             "binding": binding_id,
             "leaf": self._store.leaf,
             "policy": fields["policy"],
             "projector": fields["projector"],
-            "tokens": fields.get("tokens"),
-            "select": None if select is None else list(select),
-            "contextDigest": context_digest(binding, self._digests.of(messages)),
         }
+        if fields.get("tokens") is not None:
+            shown["tokens"] = fields["tokens"]
+        if select is not None:
+            shown["select"] = list(select)
+        shown["contextDigest"] = self._digests.of(binding, messages)
         return self._plan("request_begin", shown, turn, request_id).id
 
     def _plan(self, kind: str, fields: Mapping[str, Any], turn: str | None, request_id: str | None = None) -> Entry:

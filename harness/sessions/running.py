@@ -6,12 +6,12 @@ result, an abort, the end of an older request) makes it start over; such lines a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from harness.messages import MessageDict
 from harness.sessions.entries import Entry
 from harness.sessions.projection import Turn, View, make_view, project_turns
-from harness.sessions.turns import blocks_of, is_directive, message_of
+from harness.sessions.turns import is_directive, message_of
 
 __all__ = ["RunningView"]
 
@@ -22,14 +22,16 @@ _SEEN = frozenset({"message", "request_end", "event", "compaction"})
 class RunningView:
     """Keeps the turns before the newest directive, and projects what follows it.
 
-    The path must begin where its newest boundary says, so that it holds no turn that is cut off.
+    The path must begin where its newest boundary says, so that it holds no turn that is cut off. `committed` are the
+    requests in it that completed.
     """
 
-    def __init__(self, path: Sequence[Entry], boundary: Entry | None) -> None:
+    def __init__(self, path: Sequence[Entry], boundary: Entry | None, committed: set[str]) -> None:
         self._boundary = boundary
         self._empty = make_view((), boundary)
         self._start = next((i for i in range(len(path) - 1, -1, -1) if is_directive(path[i])), 0)
-        self._kept: list[Turn] = list(project_turns(path[: self._start], boundary, closed=True))
+        kept = project_turns(path[: self._start], boundary, closed=True, committed=committed)
+        self._kept: list[Turn] = list(kept)
         self._own: set[str] = set()
         self._whole = False
         self._view: View | None = None
@@ -38,10 +40,11 @@ class RunningView:
 
     def take(self, path: Sequence[Entry]) -> None:
         """Take in the last line of the path; all before it were taken in earlier."""
-        if is_directive(path[-1]):
+        entry = path[-1]
+        if is_directive(entry):
             self._close(path)
-        self._note(path[-1], path[self._start])
-        if path[-1].kind in _SEEN:
+        self._note(entry, path[self._start])
+        if entry.kind in _SEEN:
             self._view = None
 
     def view(self, path: Sequence[Entry]) -> View:
@@ -66,19 +69,22 @@ class RunningView:
         self._start, self._own, self._whole = end, set(), False
 
     def _note(self, entry: Entry, opener: Entry) -> None:
-        data = entry.data
-        message = message_of(data) if entry.kind == "message" else None
         if entry.kind == "request_begin":
             self._own.add(entry.id)
-        elif message:
-            self._own.update(_ids(message, "toolUse"))
-        older_turn = data.get("turnId") not in (None, opener.id)
-        request = data.get("requestId")
-        elsewhere = request is not None and str(request) not in self._own
-        elsewhere = elsewhere or bool(message and not self._own.issuperset(_ids(message, "toolResult")))
-        self._whole = self._whole or older_turn or elsewhere
+        turn, request = entry.data.get("turnId"), entry.data.get("requestId")
+        is_late = (turn is not None and turn != opener.id) or (request is not None and str(request) not in self._own)
+        if is_late or (entry.kind == "message" and not self._answers_own_calls(message_of(entry.data) or {})):
+            self._whole = True
 
-
-def _ids(message: MessageDict, kind: str) -> Iterable[str]:
-    """The ids by which calls and their results find each other."""
-    return [str(block.get("id")) for block in blocks_of(message, kind)]
+    def _answers_own_calls(self, message: MessageDict) -> bool:
+        """Whether the results in a message are of calls of this turn; those it makes itself are taken in first."""
+        content = message.get("content")
+        answered = []
+        for block in content if isinstance(content, list) else ():
+            # Calls and their results find each other by these ids.
+            kind = block.get("type") if isinstance(block, dict) else None
+            if kind == "toolUse":
+                self._own.add(str(block.get("id")))
+            elif kind == "toolResult":
+                answered.append(str(block.get("id")))
+        return self._own.issuperset(answered)

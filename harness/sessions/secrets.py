@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from harness.sessions.logins import without_logins
+
 __all__ = ["REDACTED", "is_secret_flag", "is_secret_name", "without_password", "without_secrets"]
 
 REDACTED = "[redacted]"
@@ -50,14 +52,13 @@ _ASSIGNED = re.compile(
 )
 _FLAGS = (
     r"--?(?:[a-z0-9]{1,20}-){0,3}"
-    r"(?:password|passwd|passphrase|token|secret|api-?key|access-?key|secret-?key|auth-?key)"
+    r"(?:(?:(?<=--)|(?<=[a-z0-9]-))pass|password|passwd|passphrase|token|secret|api-?key|access-?key|secret-?key|auth-?key)"
 )
 _FLAG = re.compile(
     rf"""(?i)(?<![\w-])(?P<name>{_FLAGS}(?:\s{{1,3}}|=|(?P<list>\\{{0,8}}["'],\s{{0,3}}(?=\\{{0,8}}["'])))"""
     r"""(?P<quote>(?:\\{0,8}["'])?))(?![$<\[{-])(?:(?<=["'])(?P<said>(?:(?!(?P=quote))[^\n\\]){4,400}+)(?=(?P=quote))"""
     r"""|(?P<value>[^\s"'\\,;]{4,}+))"""
 )
-_LOGIN = re.compile(r"""(?<!\S)(?P<name>(?:-u|--user|--proxy-user)[ =]?["']?[^\s:"']{1,100}:)[^\s"']{1,200}""")
 _ELEMENT = re.compile(
     rf"(?i)(?P<name><(?:[\w-]{{1,20}}[:_.-])?(?P<kind>password|passwd|pwd|(?:client)?secret|token|{_KEYS})(?:\s[^<>]{{0,100}})?>)"
     r"(?P<value>[^<>]{4,400}+)(?=</)"
@@ -66,6 +67,10 @@ _NETRC = re.compile(
     r"(?i)((?<!\S)(?:machine\s{1,8}\S{1,200}|default)\s{1,8}login\s{1,8}\S{1,100}\s{1,8}password\s{1,8})(?!\[redacted\])\S{1,200}"
 )
 _COLUMN = re.compile(r"(?i)(\bpass(?:word|wd)\t)(?=[^\s]{0,100}?[0-9])[^\s]{6,}+")
+_PROSE = re.compile(
+    r"""(?i)(\bpass(?:word|wd|phrase|code)\s{1,3}(?:is|was)(?:\s{0,3}:)?\s{1,3}["'`]?)(?!\[redacted\])"""
+    r"""(?=[^\s"'`,;]{0,100}?[0-9])[^\s"'`,;]{6,}+"""
+)
 _DIGIT = re.compile(r"[0-9]")
 _SIGN = re.compile(r"[0-9!@#%^&*+=]")
 _INVISIBLE = re.compile("[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]")
@@ -74,11 +79,12 @@ _SECRET_NAMES = re.compile(
     rf"|{_KEYS}s?|(?:access|auth|id|refresh|session)token|clientsecret|secret_key_base|(?:{_ACCOUNTS})_pass)"
     r"|(?-i:[A-Z0-9_]{1,40}_PASS|[a-z0-9]{1,40}(?:Password|Secret|ApiKey))"
 )
+_OPTION = re.compile(r"(?<!\S)--?[A-Za-z]")
+_LINE = 1000
+"""Characters of a line in which another option is looked for."""
 _SECRET_FLAG = re.compile(f"(?i){_FLAGS}")
 _BEGIN, _KEY, _END = "-----BEGIN ", "PRIVATE KEY-----", "-----END "
 _WORDS = ("pass", "pwd", "secret", "token", "key")
-_NEAR = 300
-"""Characters in front of a login within which its program is looked for."""
 
 
 def is_secret_name(name: str) -> bool:
@@ -115,7 +121,7 @@ def _cleared(text: str) -> str:
         text = _HEADER.sub(rf"\1{REDACTED}", text)
     text = _ADDRESS.sub(rf"\1{REDACTED}", text) if "://" in text else text
     text = _COOKIE.sub(rf"\1{REDACTED}", text) if "cookie" in low else text
-    text = _LOGIN.sub(_login, text) if "curl" in text else text
+    text = without_logins(text, low)
     text = _QUERY.sub(_query, text) if "=" in text and ("?" in text or "&" in text) else text
     return _named(text, low) if any(word in low for word in _WORDS) else text
 
@@ -126,6 +132,7 @@ def _named(text: str, low: str) -> str:
     text = _ELEMENT.sub(_element, text) if "</" in text else text
     text = _NETRC.sub(rf"\1{REDACTED}", text) if "login" in low else text
     text = _COLUMN.sub(rf"\1{REDACTED}", text) if "\t" in text else text
+    text = _PROSE.sub(rf"\1{REDACTED}", text) if " is" in low or " was" in low else text
     return _ASSIGNED.sub(_assignment, text) if "=" in text or ":" in text else text
 
 
@@ -159,21 +166,23 @@ def _assignment(found: re.Match[str]) -> str:
 
 
 def _flag(found: re.Match[str]) -> str:
-    """`--password X`; not where manuals say `--token TOKEN`, nor where programs define their options."""
-    is_quoted = found["said"] and not found["list"]
-    is_secret = is_quoted or _SIGN.search(found["said"] or found["value"])
+    """`--password X`; not where manuals say `--token TOKEN`, nor where programs define their options.
+
+    A plain word is a password only on a line that has other options too, as a command does: prose has none.
+    """
+    value = found["said"] or found["value"]
+    is_secret = (found["said"] and not found["list"]) or _SIGN.search(value)
+    if not is_secret and "pass" in found["name"].lower() and value.islower():
+        text, start = found.string, found.start()
+        end = text.find("\n", found.end())
+        line = text[text.rfind("\n", 0, start) + 1 : start] + text[found.end() : end if end >= 0 else len(text)]
+        is_secret = _OPTION.search(line[:_LINE])
     return f"{found['name']}{REDACTED}" if is_secret else found[0]
 
 
 def _query(found: re.Match[str]) -> str:
     value, least = found["value"], 12 if found["name"][1:4].lower() == "key" else 6
     return f"{found['name']}{REDACTED}" if _DIGIT.search(value) and len(value) >= least else found[0]
-
-
-def _login(found: re.Match[str]) -> str:
-    """Of curl only: to other programs `-u 1000:1000` is a user and a group."""
-    is_curl = found.string.rfind("curl", max(0, found.start() - _NEAR), found.start()) >= 0
-    return f"{found['name']}{REDACTED}" if is_curl else found[0]
 
 
 def _element(found: re.Match[str]) -> str:

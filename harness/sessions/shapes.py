@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeGuard
 
-__all__ = ["is_entry", "is_message", "wrong_message", "wrong_part"]
+__all__ = ["is_entry", "is_message", "may_refer", "wrong_message", "wrong_part"]
 
 _ROLES = ("user", "assistant", "tool", "system")
 _NUMBERS = frozenset({"input", "cacheRead", "cacheWrite", "output", "reasoning"})
@@ -19,30 +19,40 @@ _TYPES: Mapping[str, type] = {
 }  # fmt: skip
 _FEWEST = 3
 """Fields that every message has."""
+_PLAIN = frozenset({"id", "role", "content", "model", "provider", "stop", "usage"})
 _INTEGERS = frozenset({int})
 _ENVELOPE = ("parentId", "requestId", "turnId")
 
 
 def is_entry(data: Any) -> TypeGuard[dict[str, Any]]:
-    """Whether this, read from a line, is an entry: it says what it is and which, and a message in it is one.
+    """Whether this, read from a line, is an entry: it says what it is and which, and a message in it is one."""
+    return may_refer(data) is not None
+
+
+def may_refer(data: Any) -> bool | None:
+    """Whether a part of this entry may stand in a file, where False is certain; None if this is no entry.
 
     Asked of every line that is read: what is surely right is known at once, and only the rest is looked at closely.
     """
     if type(data) is not dict:
-        return False
-    get = data.get
+        return None
+    try:
+        kind, entry_id = data["type"], data["id"]
+    except KeyError:
+        return None
     if (
-        type(get("id")) is not str
-        or type(get("parentId", "")) is not str
-        or type(get("turnId", "")) is not str
-        or type(get("requestId", "")) is not str
+        type(entry_id) is not str
+        or ("parentId" in data and type(data["parentId"]) is not str)
+        or ("turnId" in data and type(data["turnId"]) is not str)
+        or ("requestId" in data and type(data["requestId"]) is not str)
     ):
-        return False
-    kind = get("type")
+        return None
     if kind != "message":
-        return type(kind) is str
-    message = get("message")
-    return _is_plain(message) or is_message(message)
+        return True if type(kind) is str else None
+    message = data.get("message")
+    if _is_plain(message):
+        return False
+    return None if wrong_message(message) else True
 
 
 def wrong_part(data: Mapping[str, Any]) -> str:
@@ -55,7 +65,7 @@ def wrong_part(data: Mapping[str, Any]) -> str:
 
 def is_message(message: Any) -> bool:
     """Whether this has the form of a message."""
-    return not wrong_message(message)
+    return _is_plain(message) or not wrong_message(message)
 
 
 def wrong_message(message: Any) -> str:
@@ -80,25 +90,31 @@ def wrong_message(message: Any) -> str:
 
 
 def _is_plain(message: Any) -> bool:
-    """Whether this is a message as most are; False says nothing."""
+    """Whether this is a message as most are, with nothing of it in a file; False says nothing."""
     if type(message) is not dict:
         return False
-    get = message.get
-    content = get("content")
-    if type(get("id")) is not str or type(content) is not list or get("role") not in _ROLES:
-        return False
-    for block in content:
-        if type(block) is not dict or type(block.get("type")) is not str:
+    try:
+        content = message["content"]
+        if type(content) is not list or type(message["id"]) is not str or message["role"] not in _ROLES:
             return False
-    if len(message) == _FEWEST:
-        return True
+        for block in content:
+            if type(block) is not dict or type(block["type"]) is not str or "stored" in block:
+                return False
+    except KeyError:
+        return False
+    return len(message) == _FEWEST or _has_plain_rest(message)
+
+
+def _has_plain_rest(message: Mapping[str, Any]) -> bool:
+    """Whether all that a message has beside the fewest fields is what a model's has."""
+    if not message.keys() <= _PLAIN:
+        return False
+    get = message.get
     usage = get("usage")
     return (
         type(get("model", "")) is str
         and type(get("provider", "")) is str
         and type(get("stop", "")) is str
-        and "name" not in message
-        and "meta" not in message
         and (usage is None or (type(usage) is dict and {*map(type, usage.values())} <= _INTEGERS))
         and (usage is not None or "usage" not in message)
     )

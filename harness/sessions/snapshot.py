@@ -17,6 +17,7 @@ from harness.sessions.digest import message_digest
 from harness.sessions.shapes import is_message
 from harness.sessions.state_files import FileSession
 from harness.sessions.tree import SessionTree
+from harness.sessions.workspace_session import WorkspaceSession
 from harness.state import Session, SessionKey, State
 
 __all__ = ["MEMORY", "MESSAGES", "Snapshot", "SnapshotWriter", "load_snapshot"]
@@ -59,6 +60,8 @@ class SnapshotWriter:
 
     def __init__(self) -> None:
         self._place: tuple[Session, SessionKey] | None = None
+        self._guarded = False
+        """Whether the ledger's lock keeps all others from that place."""
         self._messages: list[MessageDict] = []
         self._position: State | None = None
         self._values: dict[str, State] = {}
@@ -79,12 +82,13 @@ class SnapshotWriter:
         """Bring the store up to the ledger, unless this writer did so already. Raises `PersistenceError`."""
         if tree.ledger_id is None:
             return
-        messages = tree.view().messages
         changed = self._changed(session, key, tree, values)
-        position = _position(tree, len(messages))
-        if not changed and self.knows(session, key, position):
+        if not changed and self.is_current(session, key, tree):
             return
+        messages = tree.view().messages
+        position = _position(tree, len(messages))
         await self._save_all(session, key, messages, position, changed)
+        self._guarded = isinstance(session, WorkspaceSession) and session.is_beside(key, tree.files)
         self._note(position, changed)
 
     def save_with_commit(
@@ -100,7 +104,10 @@ class SnapshotWriter:
         seq, last_hash = tree.planned_end
         position = {"ledgerId": tree.ledger_id, "seq": seq, "hash": last_hash, "count": len(messages)}
         there = len(self._messages) if self._grown(messages) else None
-        write = session.together(key, changed, MESSAGES, messages[there or 0 :], there, {MEMORY: position})
+        added = messages[there or 0 :]
+        write = session.together(
+            key, changed, MESSAGES, added, there, {MEMORY: position}, alone=self._guarded and tree.locked
+        )
 
         def put() -> None:
             self._place = None
@@ -115,7 +122,7 @@ class SnapshotWriter:
     ) -> dict[str, State]:
         if self._place != (session, key):
             self._values = {}
-        stored = {name: dict(tree.redacted(value)) for name, value in values.items()}
+        stored = {name: tree.redacted_state(name, value) for name, value in values.items()}
         return {name: value for name, value in stored.items() if self._values.get(name) != value}
 
     def _note(self, position: State, changed: Mapping[str, State]) -> None:

@@ -136,12 +136,16 @@ class FileSession:
         items: Sequence[State],
         expect_count: int | None,
         sealed: Mapping[str, State],
+        *,
+        alone: bool = False,
     ) -> Callable[[], bool]:
         """`save_together` of values that are not there yet, for a worker that is at the files anyway.
 
-        What is returned gives False when another writer is busy there, with nothing written.
+        What is returned gives False when another writer is busy there, with nothing written. `alone` says that a lock
+        which is held keeps all other writers out, so that none need be taken here.
         """
-        return partial(self._try_alone, key, self._together(values, name, items, expect_count, sealed, fresh=True))
+        work = self._together(values, name, items, expect_count, sealed, fresh=True)
+        return partial(self._in_folder if alone else self._try_alone, key, work)
 
     def _together(
         self,
@@ -216,6 +220,11 @@ class FileSession:
             work(folder)
         finally:
             lock.release()
+        return True
+
+    def _in_folder(self, key: SessionKey, work: Callable[[Path], None]) -> bool:
+        folder = self._opened(key)
+        work(folder if self._ready.get(str(folder)) else self._prepared(key))
         return True
 
     def _save(self, key: SessionKey, name: str, data: bytes) -> None:

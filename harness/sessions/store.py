@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Literal
 
-from harness.errors import ConfigError, PersistenceError
+from harness.errors import ConfigError, FileMissing, PersistenceError
 from harness.filesystem import disk, pool
 from harness.filesystem.locks import FileLock
 from harness.ids import new_id, timestamp
@@ -53,8 +54,8 @@ class LedgerStore:
         self.blobs: Blobs = {}
         self.along: Callable[[], None] | None = None
         self._context = ContextFile(files.context)
-        self._lock = FileLock(files.lock)
-        self._mark: tuple[int, int] | None = None
+        self._lock = FileLock(files.lock, in_folder=True)
+        self._mark: disk.FileMark | None = None
         self._fresh = False
         self._committing = asyncio.Lock()
         self._held_back: list[tuple[Entry, bytes]] = []
@@ -62,6 +63,7 @@ class LedgerStore:
         self._compacted = False
         self._failed = False
         self._noted = False
+        self._taken_back = False
         self._detached: PersistenceError | None = None
 
     @property
@@ -72,20 +74,23 @@ class LedgerStore:
     async def detach(self, reason: PersistenceError) -> None:
         """See what can be read, and take lines that every commit will refuse for this reason."""
         self._committing, self._detached = asyncio.Lock(), reason
-        await self._refresh()
+        await self._refresh(disk.mark(self.files.ledger))
 
     async def lock(self, timeout: float) -> None:
         """Become the writer and see what others wrote. Raises `SessionBusy`, `SessionDamaged`."""
-        if disk.mark(self.files.folder) is None:
+        try:
+            await self._lock.acquire(timeout)
+        except FileMissing:
             # Whoever makes a folder makes its name durable: a ledger in it is no safer than that.
             await pool.run(disk.make_folder, self.files.folder, sync=self.durability != "none")
-        await self._lock.acquire(timeout)
+            await self._lock.acquire(timeout)
         try:
-            if disk.mark(self.files.ledger) is None and disk.mark(self.files.removed) is not None:
+            found = disk.mark(self.files.ledger)
+            if found is None and disk.mark(self.files.removed) is not None:
                 await pool.run(finish_removal, self.files, self.owner.session)
             # A lock of asyncio belongs to one loop; calls of one session may come from several.
             self._committing = asyncio.Lock()
-            await self._refresh()
+            await self._refresh(found)
         except BaseException:
             self._lock.release()
             raise
@@ -96,6 +101,9 @@ class LedgerStore:
             self._detached = None
             self._forget()
         if not self._lock.held:
+            return
+        if self._taken_back:
+            self._let_go()
             return
         reported = self._failed
         try:
@@ -108,10 +116,14 @@ class LedgerStore:
         finally:
             self._let_go()
 
+    def take_back(self) -> None:
+        """Drop what was added and not written, for whoever tells by an error that it is not done; then release."""
+        self._taken_back = True
+
     async def refresh(self) -> None:
         """See what others wrote, without a lock; the writer itself knows already."""
         if not self.locked:
-            await self._refresh()
+            await self._refresh(disk.mark(self.files.ledger))
 
     def knows(self, seq: int, line_hash: str) -> bool:
         """Whether a line is the one with that hash, as far as the lines in memory tell."""
@@ -148,12 +160,15 @@ class LedgerStore:
         say with their files put back in.
         """
         self._require_lock()
-        self._ensure_header()
-        self._note_damage()
+        if not self.ledger.planned.count:
+            self._add_header()
+        if self.loaded.damage:
+            self._note_damage()
         entry, raw = self.ledger.plan(
             kind, entry_id or new_id(), fields, parent=parent or self.leaf, turn=turn, request=request
         )
-        entry.data.update(whole or {})
+        if whole:
+            entry.data.update(whole)
         if parent is None:
             self._follow(entry, raw)
         return entry
@@ -185,7 +200,7 @@ class LedgerStore:
         job = self._job(synced)
         job.along = along
         try:
-            await pool.run(job.run)
+            await pool.run(self._lock.work, job.run)
         except PersistenceError:
             self._failed = True
             raise
@@ -206,7 +221,6 @@ class LedgerStore:
     def _advance(self, job: Commit, held: int, boundary_seen: bool) -> None:
         self._failed = False
         self.ledger.advance(len(job.lines), job.end, synced=job.anchor is not None)
-        self._mark = self.ledger.mark
         for sha256 in job.blobs:
             self.blobs.pop(sha256, None)
         if job.update:
@@ -217,12 +231,11 @@ class LedgerStore:
         """What is new for the context file; nothing while it is open whether a model's output counts."""
         if self._open_requests:
             return None
-        fresh = {id(entry) for entry in self.conversation.settled([entry for entry, _ in self._held_back])}
-        lines = [raw for entry, raw in self._held_back if id(entry) in fresh]
+        lines = [raw for entry, raw in self._held_back if self.conversation.is_settled(entry)]
         if not lines and not self._compacted:
             return None
         end = self.ledger.planned
-        header = context_header(str(self.loaded.ledger_id), end.count, str(end.hash), self.policy)
+        header = partial(context_header, str(self.loaded.ledger_id), end.count, str(end.hash), self.policy)
         # More lines may be added while the worker looks at these; a path only grows, or is another list.
         path, count = self.conversation.path, len(self.conversation.path)
         return ContextUpdate(header, lines, lambda: self.conversation.settled(path[:count]), self._compacted)
@@ -243,10 +256,8 @@ class LedgerStore:
             self.owner.anchor_key,
         )
 
-    def _ensure_header(self) -> None:
+    def _add_header(self) -> None:
         """The first line of an empty file says whose it is; no other file ever gets one."""
-        if self.ledger.planned.count:
-            return
         ledger_id = new_id()
         known = {key: value for key, value in self.header_fields.items() if value is not None}
         fields = {
@@ -284,25 +295,26 @@ class LedgerStore:
         self._follow(*self.ledger.plan("event", new_id(), fields, parent=self.leaf))
 
     def _follow(self, entry: Entry, raw: bytes) -> None:
-        self.leaf = entry.id
+        self.leaf, kind = entry.id, entry.kind
         self.conversation.append(entry)
-        if entry.kind in ("message", "compaction"):
+        if kind == "message":
             self._held_back.append((entry, raw))
-        if entry.kind == "request_begin":
+        elif kind == "request_begin":
             self._open_requests.add(entry.id)
-        elif entry.kind == "request_end":
+        elif kind == "request_end":
             self._open_requests.discard(str(entry.data.get("requestId")))
-        elif entry.kind == "compaction" and entry.data.get("boundary"):
-            self._compacted = True
+        elif kind == "compaction":
+            self._held_back.append((entry, raw))
+            self._compacted = self._compacted or bool(entry.data.get("boundary"))
 
     def _require_lock(self) -> None:
-        if not self.locked:
+        if not self._lock.held and self._detached is None:
             raise ConfigError(f"{self.files.ledger} can be written only under its lock; use tree.writing()")
 
-    async def _refresh(self) -> None:
+    async def _refresh(self, found: disk.FileMark | None) -> None:
+        """Read the session unless its ledger, as it was `found`, is the one in memory."""
         locked = self._lock.held
-        found = disk.mark(self.files.ledger)
-        if self._fresh and self._mark == ((found.inode, found.size) if found else None):
+        if self._fresh and self._mark == found:
             return
         loaded, conversation = await pool.run(load_session, self.files, self.owner)
         if locked == self._lock.held:  # otherwise a writer has come, or gone, and knows better
@@ -312,7 +324,8 @@ class LedgerStore:
         self._forget()
         self.loaded, self.conversation = loaded, conversation
         self._noted = False
-        self.ledger.reset(loaded.tail)
+        # An anchor is written after a sync, never before.
+        self.ledger.reset(loaded.tail, synced=loaded.anchor is not None and loaded.anchor.count > 0)
         self.leaf = loaded.leaf
         self._mark = loaded.mark
         self._fresh = True
@@ -323,11 +336,12 @@ class LedgerStore:
         self._held_back.clear()
         self._open_requests.clear()
         self.blobs.clear()
-        self._compacted = self._failed = self._fresh = False
+        self._compacted = self._failed = self._fresh = self._taken_back = False
 
     def _let_go(self) -> None:
-        if self.ledger.pending:
+        if self.ledger.pending or self._taken_back:
             self._forget()  # what is in memory is not what is on disk
         self._open_requests.clear()
+        self._mark = self.ledger.mark or self._mark
         self.ledger.close()
         self._lock.release()

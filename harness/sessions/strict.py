@@ -9,6 +9,7 @@ from harness.filesystem import disk
 from harness.sessions.blobs import read_blob, try_expand
 from harness.sessions.entries import Entry, EntryDict, digest, object_in
 from harness.sessions.layout import Owner, SessionFiles
+from harness.sessions.misplaced import misplaced
 from harness.sessions.shapes import wrong_part
 from harness.sessions.skimming import RawLine, cut_short, entry_in, read_lines, uncut
 
@@ -24,7 +25,9 @@ def read_strictly(files: SessionFiles, owner: Owner) -> list[Entry]:
     """
     found = disk.mark(files.ledger)
     if found is None or not found.size:
-        raise SessionNotFound(f"there is no session {owner.session!r} of this user; list() shows those there are")
+        raise SessionNotFound(
+            f"there is no session {owner.session!r} of this user; list the sessions to see which there are"
+        )
     entries = _entries(files)
     if not entries or entries[0].kind != "header" or entries[0].seq != 1:
         raise SessionDamaged(f"{files.ledger} does not begin with a header; run verify and restore it from a backup")
@@ -51,6 +54,8 @@ def _entries(files: SessionFiles) -> list[Entry]:
             raise _damaged(files, line.seq, f"holds what it cannot hold ({wrong})")
         if entry and (entry.data.get("seq") != line.seq or entry.data.get("prevHash") != before):
             raise _damaged(files, line.seq, "is not linked to the line before it")
+        if entry and (wrong := misplaced(entry.kind, line.seq)):
+            raise _damaged(files, line.seq, wrong)
         if entry:
             entries.append(cut_short(entry))
         before = line.long_hash or digest(line.raw or b"")

@@ -30,7 +30,7 @@ from harness.sessions.cards import turn_card
 from harness.sessions.compacting import boundary_fields
 from harness.sessions.entries import START, digest
 from harness.sessions.importing import settle
-from harness.sessions.incoming import media_bytes, message_json, plain_message, storable
+from harness.sessions.incoming import media_bytes, media_named, plain_message, storable, storable_message
 from harness.sessions.reader import SessionReader
 from harness.sessions.reconcile import Decision
 from harness.sessions.redact import Redactor, redacted
@@ -91,12 +91,19 @@ class SessionTree(SessionReader):
         """Commit what is left, sync what is unsynced, and let others write; fine if not locked."""
         await self._store.release()
 
+    def take_back(self) -> None:
+        """Drop what was added and not committed, before `release`: an error has told that it is not done."""
+        self._store.take_back()
+
     @asynccontextmanager
     async def writing(self, timeout: float = 30) -> AsyncIterator[SessionTree]:
-        """Lock, and release on every way out."""
+        """Lock, and release on every way out; where the disk refused, nothing is written that was not before."""
         await self.lock(timeout)
         try:
             yield self
+        except PersistenceError:
+            self.take_back()
+            raise
         finally:
             await self.release()
 
@@ -145,18 +152,19 @@ class SessionTree(SessionReader):
         known = self._store.conversation.entry_of(data["id"], partial)
         if known is not None:
             return known.id
-        self._store.blobs.update({**media_bytes(message), **(media or {})})
-        return self._log_message(data, via, turn, request, partial, idempotency_key)
+        entry_id = self._log_message(data, via, turn, request, partial, idempotency_key)
+        if held := {**media_bytes(message), **(media or {})}:
+            self._store.blobs.update(media_named(held, self._store.conversation.entry_of(data["id"], partial)))
+        return entry_id
 
     def add(self, kind: str, fields: Mapping[str, Any], *, turn: str | None = None, request: str | None = None) -> str:
         """Log an entry of any other type and return its id; `fields` in the order they shall have."""
         if kind in ("message", "header"):
             raise ConfigError(f"a {kind} is not added by hand; use add_message, or describe before the first line")
-        whole, raw = storable({key: value for key, value in self.redacted(fields).items() if value is not None})
+        whole, raw = storable({key: value for key, value in self.redacted(fields, kind).items() if value is not None})
         small, moved = blobs.shrink_fields(whole, raw)
         self._store.blobs.update(moved)
-        entry = self._store.plan(kind, small, turn=turn, request=request, whole=loads(raw) if moved else None)
-        return entry.id
+        return self._store.plan(kind, small, turn=turn, request=request, whole=loads(raw) if moved else None).id
 
     def keep(self, data: _Bytes) -> str:
         """Store a content with the next commit, and return its SHA-256; a line that names it must be added too.
@@ -167,9 +175,13 @@ class SessionTree(SessionReader):
         self._store.blobs[sha256] = data
         return sha256
 
-    def redacted(self, value: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What would be stored of a message, or of an entry's fields; the value itself where nothing is redacted."""
-        return value if self._redact is None else redacted(self._redact, value)
+    def redacted(self, value: Mapping[str, Any], kind: str = "message") -> Mapping[str, Any]:
+        """What would be stored of a message, or of the fields of an entry of this kind; see `redact.redacted`."""
+        return value if self._redact is None else redacted(self._redact, kind, value)
+
+    def redacted_state(self, module: str, value: Mapping[str, Any]) -> dict[str, Any]:
+        """What would be stored of a state module's value; errors as for `redacted`."""
+        return dict(self.redacted({"module": module, "value": dict(value)}, "state")["value"])
 
     async def commit(self, *, sync: bool = True) -> None:
         """Write what was added, and with `sync` make it durable, in one hop to a worker.
@@ -227,7 +239,8 @@ class SessionTree(SessionReader):
         `system` has items `{name, text}`, `tools` items `{name, schema}` with the whole tool as the
         model sees it. Nothing is written when a binding since the boundary says the same.
         """
-        return self._requests.bind(system, tools, model, provider, self.redacted(options or {}), turn)
+        options = self.redacted({"options": dict(options or {})}, "binding")["options"]
+        return self._requests.bind(system, tools, model, provider, options, turn)
 
     def select(self, messages: Sequence[MessageDict]) -> tuple[list[str], list[MessageDict]]:
         """The ids by which a request names that it shows these messages and no others, and the messages.
@@ -277,8 +290,7 @@ class SessionTree(SessionReader):
     ) -> str:
         """Log how a request ended. `completed` makes its output part of the conversation."""
         fields = {"status": status, "stop": stop, "usage": usage, "prefixDigest": prefix_digest}
-        known = {key: value for key, value in fields.items() if value is not None}
-        return self.add("request_end", {**known, "attempts": list(attempts)}, turn=turn, request=request_id)
+        return self.add("request_end", {**fields, "attempts": list(attempts)}, turn=turn, request=request_id)
 
     def add_card(self, turn_id: str, outcome: str) -> None:
         """Log a turn in short, once; nothing for a turn that lies before the boundary or has its card."""
@@ -354,19 +366,16 @@ class SessionTree(SessionReader):
         idempotency_key: str | None = None,
         parent: str | None = None,
     ) -> str:
-        data = dict(self.redacted(data))
-        raw = message_json(data)
+        data, raw = storable_message(dict(self.redacted(data)))
         small, moved = blobs.shrink_message(data, raw)
         self._store.blobs.update(moved)
-        fields = {
-            "message": orjson.Fragment(dumps(small) if moved else raw),
-            "via": via,
-            "partial": partial or None,
-            "idempotencyKey": idempotency_key,
-        }
+        fields: dict[str, Any] = {"message": orjson.Fragment(dumps(small) if moved else raw), "via": via}
+        fields |= {"partial": True} if partial else {}
+        if idempotency_key is not None:
+            fields["idempotencyKey"] = idempotency_key
         entry_id = new_id()
         own = opens_turn({"type": "message", "message": data, "via": via, "partial": partial})
-        entry = self._store.plan(
+        return self._store.plan(
             "message",
             fields,
             entry_id=entry_id,
@@ -374,8 +383,7 @@ class SessionTree(SessionReader):
             request=request,
             parent=parent,
             whole={"message": loads(raw)} if moved else None,
-        )
-        return entry.id
+        ).id
 
     def _line_of(self, message: MessageDict) -> str | None:
         """The line that holds exactly this message and is not shown as more than that."""

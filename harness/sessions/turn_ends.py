@@ -58,7 +58,7 @@ def path_to_end(entries: Sequence[Entry], entry_id: str) -> list[Entry]:
     """
     target = next((entry for entry in entries if entry.id == entry_id), None)
     if target is None:
-        raise ConfigError(f"there is no line {entry_id!r} in this session; use an entry id of its tree")
+        raise ConfigError(f"there is no line {entry_id!r} in this session; give the id of one that is there")
     path = path_to(entries, _newest_descendant(entries, target))
     place = path.index(target)
     ends = [end for end in turn_ends(path) if end.first <= place]

@@ -19,7 +19,6 @@ __all__ = [
     "FRAMES",
     "SUMMARY_MARK",
     "Draft",
-    "Item",
     "Step",
     "blocks_of",
     "boundary_of",
@@ -36,7 +35,11 @@ __all__ = [
 ]
 
 _ROLES = ("user", "assistant", "tool", "system")
-_PASSING = frozenset({"hook", "steer"})
+# Tuples, since a damaged line may say anything, also what cannot be looked up in a set.
+_DIRECTING = ("user", "repair")
+_PASSING = ("hook", "steer")
+_DOUBTFUL = ("model", "summary")
+"""What they put in does not always count."""
 _MARKS = frozenset({"event", "compaction"})
 """The types of lines that say something about the turns before them."""
 SUMMARY_MARK = "contextSummary"
@@ -55,35 +58,35 @@ class Step:
 
 
 @dataclass(slots=True)
-class Item:
-    """One message in its place in a turn: who put it there, and `step` where it asks for tools."""
-
-    message: MessageDict
-    via: str
-    step: Step | None = None
-
-    @property
-    def passing(self) -> bool:
-        """Whether it is visible only while its turn is open."""
-        return self.via in _PASSING
-
-
-@dataclass(slots=True)
 class Draft:
-    """A turn while it is built. `ids` are the entry ids of its messages."""
+    """A turn while it is built: its messages without results, and the entry ids of all.
+
+    Of a message that is more than itself its index says what: `steps` where it asks for tools, `passing` who put it
+    there where it is visible only while the turn is open.
+    """
 
     id: str
-    items: list[Item] = field(default_factory=list)
+    messages: list[MessageDict] = field(default_factory=list)
     ids: list[str] = field(default_factory=list)
+    steps: dict[int, Step] = field(default_factory=dict)
+    passing: dict[int, str] = field(default_factory=dict)
     aborted: bool = False
+
+    @property
+    def answered(self) -> bool:
+        """Whether its last message, passing ones included, is an assistant's that asks for no tool."""
+        messages = self.messages
+        return bool(messages) and messages[-1]["role"] == "assistant" and len(messages) - 1 not in self.steps
 
 
 def blocks_of(message: MessageDict, kind: str) -> list[EntryDict]:
     """The blocks of one type, in order."""
     content = message.get("content")
-    if not isinstance(content, list):
-        return []
-    return [block for block in content if isinstance(block, dict) and block.get("type") == kind]
+    found: list[EntryDict] = []
+    for block in content if isinstance(content, list) else ():
+        if isinstance(block, dict) and block.get("type") == kind:
+            found.append(block)  # noqa: PERF401 - asked of every message: a comprehension is one more call
+    return found
 
 
 def message_of(data: EntryDict) -> MessageDict | None:
@@ -102,12 +105,10 @@ def is_summary(message: MessageDict) -> bool:
 
 def opens_turn(data: EntryDict) -> bool:
     """Whether an entry is a directive."""
-    if data.get("via") not in ("user", "repair"):
+    if data.get("via") not in _DIRECTING or data.get("type") != "message" or data.get("partial"):
         return False
-    message = message_of(data)
-    if message is None or message["role"] != "user" or data.get("partial"):
-        return False
-    return not blocks_of(message, "toolResult")
+    message = data.get("message")
+    return isinstance(message, dict) and message.get("role") == "user" and not blocks_of(message, "toolResult")
 
 
 def is_directive(entry: Entry) -> bool:
@@ -152,7 +153,7 @@ def _counts(data: EntryDict, message: MessageDict, committed: set[str]) -> bool:
 def newest_boundary(path: Sequence[Entry]) -> Entry | None:
     """The newest compaction before which a reader need not look, kept turns aside."""
     for entry in reversed(path):
-        if is_boundary(entry):
+        if entry.kind == "compaction" and is_boundary(entry):
             return entry
     return None
 
@@ -186,9 +187,12 @@ def _after(last_turn: Any, turns: Sequence[str]) -> int:
     return turns.index(last_turn) + 1 if last_turn in turns else 0
 
 
-def build_turns(path: Sequence[Entry], boundary: Entry | None) -> list[Draft]:
-    """The turns that the newest boundary keeps, results joined to their calls."""
-    builder = _Builder(committed_requests(path))
+def build_turns(path: Sequence[Entry], boundary: Entry | None, committed: set[str] | None = None) -> list[Draft]:
+    """The turns that the newest boundary keeps, results joined to their calls.
+
+    `committed` are the requests that completed, where those of the path are known.
+    """
+    builder = _Builder(committed_requests(path) if committed is None else committed)
     for entry in path:
         if entry.kind == "message":
             builder.add_message(entry)
@@ -196,16 +200,6 @@ def build_turns(path: Sequence[Entry], boundary: Entry | None) -> list[Draft]:
             builder.add_mark(entry)
     turns = builder.turns
     return turns[_after(boundary.data.get("lastTurn"), [turn.id for turn in turns]) :] if boundary else turns
-
-
-def _is_orphan(data: EntryDict, message: MessageDict, turn: Draft) -> bool:
-    """Whether this is an answer of another turn, whose directive cannot be read, behind the end of this one.
-
-    It is left out: two answers in a row are refused, and the first one was not about what the second one answers.
-    """
-    last = turn.items[-1] if turn.items else None
-    ended = last is not None and last.message["role"] == "assistant" and last.step is None
-    return ended and message["role"] == "assistant" and data.get("turnId", turn.id) != turn.id
 
 
 class _Builder:
@@ -218,23 +212,32 @@ class _Builder:
 
     def add_message(self, entry: Entry) -> None:
         data = entry.data
-        message = message_of(data)
-        if message is None or not _counts(data, message, self._committed):
+        message, via = data.get("message"), data.get("via")
+        if not isinstance(message, dict):
             return
-        via = str(data.get("via", ""))
-        if is_directive(entry):
-            self.turns.append(Draft(entry.id, [Item(message, via)], [entry.id]))
+        is_answer = via == "model" and data.get("requestId") in self._committed  # as nearly all that a model said
+        if ((via in _DOUBTFUL and not is_answer) or "partial" in data) and not _counts(data, message, self._committed):
+            return
+        role = message["role"]
+        if role == "user" and is_directive(entry):
+            self.turns.append(Draft(entry.id, [message], [entry.id]))
             return
         if not self.turns:
             self.turns.append(Draft(entry.id))
         turn = self.turns[-1]
-        if _is_orphan(data, message, turn):
+        if role != "assistant":
+            message = self._take_results(message)
+        elif data.get("turnId", turn.id) != turn.id and turn.answered:
+            # An answer of another turn, whose directive cannot be read. It is left out: two answers in a row
+            # are refused, and the first one was not about what the second one answers.
             return
+        elif calls := blocks_of(message, "toolUse"):
+            turn.steps[len(turn.messages)] = self._step(message, calls)
         turn.ids.append(entry.id)
-        if message["role"] == "assistant":
-            turn.items.append(Item(message, via, self._step(message)))
-        elif rest := self._take_results(message):
-            turn.items.append(Item(rest, via))
+        if message:
+            if via in _PASSING:
+                turn.passing[len(turn.messages)] = via
+            turn.messages.append(message)
 
     def add_mark(self, entry: Entry) -> None:
         kind, data = entry.kind, entry.data
@@ -245,10 +248,7 @@ class _Builder:
         elif kind == "compaction" and data.get("keepsOpenTurn"):
             self._forget_steps()
 
-    def _step(self, message: MessageDict) -> Step | None:
-        calls = blocks_of(message, "toolUse")
-        if not calls:
-            return None
+    def _step(self, message: MessageDict, calls: Iterable[EntryDict]) -> Step:
         step = Step(message, tuple(dict.fromkeys(str(call.get("id")) for call in calls)))
         # An id used again by a later message means the later call.
         self._waiting.update(dict.fromkeys(step.calls, step))
@@ -263,8 +263,10 @@ class _Builder:
             call = str(block.get("id"))
             if step := self._waiting.get(call):
                 step.results.setdefault(call, (block, message))
+        if message["role"] == "tool":
+            return None
         rest = [block for block in message["content"] if block not in results]
-        return {**message, "content": rest} if rest and message["role"] != "tool" else None
+        return {**message, "content": rest} if rest else None
 
     def _abort(self, turn_id: Any) -> None:
         for turn in reversed(self.turns):
@@ -277,11 +279,13 @@ class _Builder:
         ids = [turn.id for turn in self.turns]
         last = rule.get("lastTurn") if isinstance(rule, dict) else None
         for turn in self.turns[: _after(last, ids)]:
-            for item in turn.items:
-                item.message = cut_arguments(item.message, rule)
+            turn.messages = [cut_arguments(message, rule) for message in turn.messages]
 
     def _forget_steps(self) -> None:
         """A boundary within an open turn keeps what opened it and what follows the boundary."""
         if self.turns:
-            del self.turns[-1].items[1:]
+            turn = self.turns[-1]
+            del turn.messages[1:]
+            turn.steps = {index: step for index, step in turn.steps.items() if index == 0}
+            turn.passing = {index: via for index, via in turn.passing.items() if index == 0}
         self._waiting.clear()

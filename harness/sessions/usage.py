@@ -9,7 +9,7 @@ to be uncosted.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, TypeAlias
@@ -155,10 +155,11 @@ class UsageReport:
         return found | ({"requests": [row.to_dict() for row in self.rows]} if rows else {})
 
 
-def read_usage(files: Iterable[tuple[str, SessionFiles]], price: Pricer | None = None) -> UsageReport:
+def read_usage(files: Sequence[tuple[str, SessionFiles]], price: Pricer | None = None) -> UsageReport:
     """The report over these sessions, in a worker; each ledger is read whole, one after the other.
 
-    Damage is stepped over; a session that was deleted meanwhile is left out.
+    Damage is stepped over; a session that was deleted meanwhile is left out, and so is one that cannot be read, if
+    there are others.
     """
     rows: list[RequestUsage] = []
     for session_id, place in files:
@@ -168,6 +169,8 @@ def read_usage(files: Iterable[tuple[str, SessionFiles]], price: Pricer | None =
         except FileMissing:
             continue
         except HarnessError as error:  # its cost is not known; that of the others is
+            if len(files) == 1:
+                raise
             _log.warning("session %r was left out of the usage: %s", session_id, error)
     return report_of(rows)
 

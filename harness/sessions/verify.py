@@ -17,7 +17,7 @@ from harness.sessions.anchor import Anchor, read_anchor
 from harness.sessions.blobs import blob_path
 from harness.sessions.chain import chain_findings
 from harness.sessions.entries import digest
-from harness.sessions.findings import Finding, Kind, VerifyReport
+from harness.sessions.findings import Finding, Kind, VerifyReport, missing_lines
 from harness.sessions.layout import Owner, SessionFiles
 from harness.sessions.line_table import LineTable, short_sum
 from harness.text import loads
@@ -59,7 +59,7 @@ def verify_session(files: SessionFiles, owner: Owner) -> VerifyReport:
         text = f"the anchor is that of session {anchor.session!r}; put the right one back, or repair"
         found.append(_at(table, 0, "foreign", text))
     found += [*_origin(table), *_file_findings(table, files.blobs)]
-    found += [_context_finding(context[missed]) for missed in sorted(table.wanted)]
+    found += [_context_finding(number) for number in sorted(context[missed] for missed in table.wanted)]
     return VerifyReport(
         session=owner.session,
         ledger_id=str(table.header.get("ledgerId")) if table.header else None,
@@ -86,6 +86,8 @@ def _wrong_parts(table: LineTable) -> Iterator[Finding]:
     for line, part in table.wrong:
         text = f"its {part} is what no writer ever wrote, so it is stepped over; restore the ledger from a backup"
         yield _at(table, line, "edited", text)
+    for line, what in table.misplaced:
+        yield _at(table, line, "foreign", f"it {what}; restore the ledger from a backup")
 
 
 def _at(table: LineTable, line: int, kind: Kind, text: str, *, error: bool = True) -> Finding:
@@ -115,7 +117,7 @@ def _end_is_missing(table: LineTable, anchor: Anchor, known: bool) -> Iterator[F
     if last is not None:
         yield _at(table, last, "edited", "it is not the line that the anchor names; restore the ledger from a backup")
     elif newest < anchor.count:
-        missing = f"lines {newest + 1} to {anchor.count} are missing at the end"
+        missing = f"{missing_lines(newest + 1, anchor.count)} at the end"
         yield _at(table, len(table), "truncated", f"{missing}: {anchor.bytes} bytes were there, {table.size} are{_END}")
     elif not known:
         yield _at(table, len(table), "truncated", f"the line that the anchor names is missing{_END}")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from harness.filesystem import namespaces
 from harness.ids import check_id, decode_name, encode_name, join_names
+from harness.sessions.layout import SessionFiles
 from harness.sessions.state_files import FileSession
 from harness.state import SessionKey
 
@@ -66,3 +67,7 @@ class WorkspaceSession(FileSession):
         self.workspace = Path(workspace).absolute()
         self.agent_id = check_id("agent id", agent_id)
         super().__init__(_Layout(self.workspace, agent_id), sync=sync)
+
+    def is_beside(self, key: SessionKey, files: SessionFiles) -> bool:
+        """Whether a key's states lie beside the ledger of the same session, whose lock all who write there hold."""
+        return self._layout.folder(key) == files.folder.parent / _CONTEXT / files.name

@@ -50,8 +50,9 @@ class Tool:
     elsewhere (a server's tools, a recording).
 
     group    the tool group it belongs to; empty for none, and then it is always on
-    timeout  seconds one call may take; None for no limit. A function that runs in a thread cannot
-             be stopped: its call ends in time, its thread when the function returns
+    timeout  seconds one call may take; None for no limit. A coroutine is cancelled then. A function that
+             runs in a thread cannot be stopped: its call ends in time, its thread when the function
+             returns, which the log tells. Either way the model is told that an effect is possible
     origin   where it was defined, for messages to developers
     """
 
@@ -97,11 +98,14 @@ class Tool:
         except TimeoutError:
             if not limit.expired():
                 raise
-            text = f"Error: {self.name} took longer than {seconds:g} s and was stopped; ask for less, or try later"
-            raise ToolTimeout(text) from None
+            log.warning("tool %s took longer than %g s (%s, call %s)", self.name, seconds, scope, call.id)
+            raise ToolTimeout(
+                f"Error: {self.name} took longer than {seconds:g} s and is not waited for any more; whether it has an "
+                "effect is not known: see what came of it before you ask for the same again"
+            ) from None
 
     def _failed(self, call: ToolCall, scope: CallScope, text: str) -> ToolResult:
-        log.warning("tool %s failed (session %s, call %s)", self.name, scope.session_id, call.id, exc_info=True)  # noqa: LOG014  # called in handlers
+        log.warning("tool %s failed (%s, call %s)", self.name, scope, call.id, exc_info=True)  # noqa: LOG014  # called in handlers
         return error_result(call.id, call.name, text)
 
 

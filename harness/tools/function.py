@@ -144,9 +144,9 @@ class _Handler:
             return await _drained(self.function(**arguments), emit)
         if inspect.iscoroutinefunction(self.function):
             return await self.function(**arguments)
-        over = threading.Event()
+        what, over = f"tool {call.name}", threading.Event()
         try:
-            value = await run_in_own_thread(_in_thread, self.function, arguments, _across(emit), over)
+            value = await run_in_own_thread(what, _in_thread, self.function, arguments, _across(emit), over)
         finally:
             over.set()  # a generator in a thread stops at its next piece when nobody waits any more
         return await value if inspect.isawaitable(value) else value

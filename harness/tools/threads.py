@@ -7,46 +7,79 @@ many hang, and none keeps the process from ending. A thread costs a fraction of 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import contextvars
+import logging
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from typing import ParamSpec, TypeVar
+from typing import Generic, ParamSpec, TypeVar
+
+from harness.context import current_scope
+from harness.errors import NoCurrentCall
 
 __all__ = ["run_in_own_thread"]
+
+log = logging.getLogger("harness.tools")
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-async def run_in_own_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+async def run_in_own_thread(what: str, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """What the function returns or raises; it sees the caller's context variables.
 
-    A caller that is cancelled stops waiting; the function cannot be stopped and runs to its end.
+    A caller that is cancelled stops waiting; the function cannot be stopped and runs to its end, which
+    the log then tells, with `what` ran there and for whom.
     """
     loop = asyncio.get_running_loop()
-    future: asyncio.Future[T] = loop.create_future()
+    waited: _Waited[T] = _Waited(what, _for_whom(), loop, loop.create_future())
     work = partial(contextvars.copy_context().run, partial(function, *args, **kwargs))
-    threading.Thread(target=_run, args=(work, future, loop), name="harness-tool", daemon=True).start()
-    return await future
+    threading.Thread(target=waited.run, args=(work,), name="harness-tool", daemon=True).start()
+    return await waited.future
 
 
-def _run(work: Callable[[], T], future: asyncio.Future[T], loop: asyncio.AbstractEventLoop) -> None:
-    settle: Callable[[], None]
+def _for_whom() -> str:
     try:
-        settle = partial(_give, future, work())
-    except BaseException as error:  # noqa: BLE001 - whatever it is, it is for the caller to see
-        settle = partial(_fail, future, error)
-    with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits for it any more
-        loop.call_soon_threadsafe(settle)
+        return f" ({current_scope()})"
+    except NoCurrentCall:
+        return ""
 
 
-def _give(future: asyncio.Future[T], value: T) -> None:
-    if not future.done():
-        future.set_result(value)
+@dataclass(frozen=True, slots=True)
+class _Waited(Generic[T]):
+    """A function in a thread, and the caller who waits for it on a loop, for as long as that lasts."""
 
+    what: str
+    for_whom: str
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[T]
 
-def _fail(future: asyncio.Future[T], error: BaseException) -> None:
-    if not future.done():
-        future.set_exception(error)
+    def run(self, work: Callable[[], T]) -> None:
+        """Run it, in its thread, and bring what came of it to the caller."""
+        bring: Callable[[], None]
+        try:
+            bring = partial(self._give, work())
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it is for the caller to see
+            bring = partial(self._fail, error)
+        try:
+            self.loop.call_soon_threadsafe(bring)
+        except RuntimeError:  # the loop is closed, and the caller with it
+            bring()
+
+    def _give(self, value: T) -> None:
+        if self.future.done() or self.loop.is_closed():
+            log.warning("%s%s has ended, when nobody waited for it any more: its result is lost", *self._place)
+        else:
+            self.future.set_result(value)
+
+    def _fail(self, error: BaseException) -> None:
+        if self.future.done() or self.loop.is_closed():
+            text = "%s%s has failed, when nobody waited for it any more"
+            log.warning(text, *self._place, exc_info=(type(error), error, error.__traceback__))
+        else:
+            self.future.set_exception(error)
+
+    @property
+    def _place(self) -> tuple[str, str]:
+        return self.what, self.for_whom

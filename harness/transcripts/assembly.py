@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import compress, count
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from harness.transcripts.blocks import BlockDict
@@ -19,7 +21,16 @@ from harness.transcripts.turns import Aside, Kind, Turn
 __all__ = ["Assembly", "Draft", "Span"]
 
 _RESULTS = frozenset({"results", "orphan"})
-_ROLES = {"prompt": "user", "queued": "user", "answer": "assistant", "results": "tool", "orphan": "tool"}
+_ROLES = {
+    "prompt": "user",
+    "queued": "user",
+    "answer": "assistant",
+    "results": "tool",
+    "orphan": "tool",
+    "context": "system",
+    "meta": "system",
+    "compaction": "system",
+}
 
 
 class Draft:
@@ -29,47 +40,60 @@ class Draft:
 
     fields  those of the message beside role and content
     until   the offset of the last line that says something of it, its results included
-    usage   the largest tokens its lines showed, as streams write stubs first; `first` and `naive` are the
-            output of the first line and of all lines
+    entry   the name of its first line, in a tree, and `also` those of others
+    usage   the largest tokens its lines showed, as streams write stubs first; `gained` is by how much its output
+            is more than that of the first line, `more` the output of the other lines
     """
 
     __slots__ = (
-        *("aside", "at", "blocks", "entries", "fields", "first"),
-        *("kind", "line", "naive", "offset", "until", "usage"),
+        *("also", "aside", "at", "blocks", "entry", "fields", "gained"),
+        *("kind", "line", "more", "offset", "until", "usage"),
     )
+
+    kind: Kind
+    fields: dict[str, Any] | None
+    usage: dict[str, int] | None
+    aside: Aside | None
 
     def __init__(self, piece: Piece) -> None:
         kind: Any
-        kind, self.line, self.offset, self.at, self.blocks, fields, _, usage, aside, entry, _, _, _ = piece
-        self.kind: Kind = kind
-        self.fields: dict[str, Any] = {} if fields is None else fields
-        self.aside: Aside | None = aside
-        self.entries: tuple[str, ...] = () if entry is None else (entry,)
-        self.until = self.offset
-        self.usage: dict[str, int] | None = usage
-        self.first = self.naive = 0 if usage is None else usage.get("output", 0)
+        kind, self.line, offset, self.at, self.blocks, self.fields, _, usage, self.aside, self.entry, _, _, _ = piece
+        self.kind, self.usage = kind, usage
+        self.offset = self.until = offset
+        self.also: tuple[str, ...] = ()
+        self.gained = self.more = 0
 
     def show(self, usage: dict[str, int]) -> None:
         """Note the tokens that a line shows for it."""
         known, out = self.usage, usage.get("output", 0)
-        self.naive += out
         if known is None:
-            self.usage, self.first = usage, out
-        elif usage is not known and usage != known:
+            self.usage = usage
+            return
+        self.more += out
+        if usage is not known and usage != known:
+            self.gained += max(0, out - known.get("output", 0))
             self.usage = {**known, **{name: value for name, value in usage.items() if value > known.get(name, -1)}}
+
+    def tell(self, fields: dict[str, Any]) -> None:
+        """Note what a line says of it beside its blocks."""
+        known = self.fields
+        if fields is not known:
+            self.fields = {**known, **fields} if known else fields
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
     """The lines a turn stands on, for choosing where a window may end.
 
-    `is_open` says that a later line may still belong to it: calls without a result.
+    is_open  a later line may still belong to it: calls without a result
+    is_tie   no turn, but lines that are to be read together
     """
 
     kind: Kind
     offset: int
     until: int
     is_open: bool
+    is_tie: bool = False
 
 
 class Assembly:
@@ -91,16 +115,17 @@ class Assembly:
         self._results: dict[str, Draft] = {}
         self._tips: dict[str, str | None] = {}
         self._from: str | None = None
+        self._ties: list[Span] = []
 
     def add(self, pieces: Iterable[Piece]) -> None:
         """Take in pieces in the order of the file."""
         for piece in pieces:
-            if piece.entry is not None:
-                self._tips[piece.entry] = piece.parent
-            kind = piece.kind
+            kind, entry = piece[0], piece[9]
+            if entry is not None:
+                self._tips[entry] = piece.parent
             if kind == "answer":
                 self.answer(piece)
-            elif kind in _RESULTS:
+            elif kind == "results":
                 self.result(piece)
             elif kind == "note":
                 self.note(piece)
@@ -151,15 +176,11 @@ class Assembly:
         if piece.usage is not None:
             draft.show(piece.usage)
         draft.until = piece.offset
-        if fields is not None and fields is not draft.fields:
-            draft.fields = {**draft.fields, **fields}
+        if fields is not None:
+            draft.tell(fields)
         if piece.entry is not None:
-            draft.entries += (piece.entry,)
+            draft.also += (piece.entry,)
         return draft
-
-    def extend(self, draft: Draft, piece: Piece) -> None:
-        """Give a draft the blocks of a piece; the same call again is not another one."""
-        draft.blocks += self.unseen(piece)
 
     def keep(self, draft: Draft) -> Draft:
         """Give a draft its place in the file's order; it may still grow."""
@@ -186,11 +207,22 @@ class Assembly:
 
     def tokens(self) -> Tokens:
         """What the messages cost, each once."""
-        return Tokens.of((one.usage, one.first, one.naive) for one in self._drafts if one.usage is not None)
+        usages = [usage for draft in self._drafts if (usage := draft.usage) is not None]
+        gained, more = (sum(map(attrgetter(name), self._drafts)) for name in ("gained", "more"))
+        return Tokens.of(usages, gained, more)
 
     def spans(self) -> list[Span]:
-        """The lines of each turn, in order. Not behind `turns`, which puts results together."""
-        return [self._span(draft) for draft in self._drafts if draft.kind != "results" or self._is_orphan(draft)]
+        """The lines of each turn, in order, then ties. Not behind `turns`, which puts results together."""
+        turns = [self._span(draft) for draft in self._drafts if draft.kind != "results" or self._is_orphan(draft)]
+        return turns + self._ties
+
+    def tie(self, first: int, last: int) -> None:
+        """Let no window begin or end between two lines, the offsets of which are given."""
+        self._ties.append(Span("meta", first, last, is_open=False, is_tie=True))
+
+    def tie_in_front(self, offset: int) -> None:
+        """The same of a line, and one that is not known here and stands somewhere in front."""
+        self._ties.append(Span("orphan", offset, offset, is_open=False, is_tie=True))
 
     def prime(self, head: Iterable[Piece]) -> None:
         """In a window: what the beginning of the file tells about how to read its lines."""
@@ -203,15 +235,19 @@ class Assembly:
         """In a window of a tree that others follow: where the active path enters it."""
         self._from = tip
 
+    def meant(self, link: str) -> str | None:
+        """In a tree: the entry that a link leads to which names none."""
+        return None
+
     def unseen(self, piece: Piece) -> list[BlockDict]:
         """The blocks of a piece, without calls that were there before; from now on its calls are there."""
         known, found = self._calls, piece.blocks
-        again: list[int] = []
-        for number, block in enumerate(found):
+        again: list[BlockDict] = []
+        for block in found:
             if block["type"] == "toolUse" and known.setdefault(block["id"], block) is not block:
                 self.warn("duplicate_call", piece.line, f"call {block['id'][:80]} again; the first is kept")
-                again.append(number)
-        return [block for number, block in enumerate(found) if number not in again] if again else found
+                again.append(block)
+        return [block for block in found if not any(block is one for one in again)] if again else found
 
     def _is_repeated(self, piece: Piece) -> bool:
         """Exactly the same line once more; its own id makes sure that it was not said twice."""
@@ -227,39 +263,47 @@ class Assembly:
 
     def _span(self, draft: Draft) -> Span:
         calls = [block["id"] for block in draft.blocks if block["type"] == "toolUse"]
-        found = [self._results[key].until for key in calls if key in self._results]
+        found = [self._results[key] for key in calls if key in self._results]
+        first = min([draft.offset, *(result.offset for result in found)])
+        last = max([draft.until, *(result.until for result in found)])
         kind: Kind = "orphan" if self._is_orphan(draft) else draft.kind
-        return Span(kind, draft.offset, max([draft.until, *found]), len(found) < len(calls))
+        if kind == "prompt" and draft.aside:
+            kind = "context"  # what a sub-agent is told ends nothing
+        return Span(kind, first, last, len(found) < len(calls))
 
-    def _path(self) -> tuple[set[str], str | None]:
-        """The entries of the active path that are known here, and the first one that is not."""
-        path: set[str] = set()
-        here = self._from if self._from is not None else next(reversed(self._tips), None)
-        while here is not None and here in self._tips and here not in path:
-            path.add(here)
-            here = self._tips[here]
-        return path, here
+    def _path(self) -> tuple[dict[str, str | None], str | None]:
+        """The entries that are not on the active path, and the first one on it that is not known here."""
+        rest = self._tips.copy()
+        here = self._from if self._from is not None else next(reversed(rest), None)
+        while here is not None:
+            if here in rest:
+                here = rest.pop(here)  # what is taken out of it is on the path
+            elif (meant := self.meant(here)) in rest:
+                here = meant
+            else:
+                break
+        return rest, here
 
     def _mark_abandoned(self) -> None:
         """In a tree: what is not on the path from the last entry to the first was left."""
-        if not self.is_tree or not self._tips:
-            return
-        path, _ = self._path()
-        for draft in self._drafts:
-            if draft.entries and path.isdisjoint(draft.entries):
+        left, _ = self._path() if self.is_tree and self._tips else ({}, None)
+        for draft in self._drafts if left else ():
+            named = {draft.entry, *draft.also} - {None}
+            if named and left.keys() >= named:
                 draft.aside = draft.aside or "abandoned"
 
     def _placed(self) -> Iterator[Draft]:
         results, known = self._results, self._calls
         for draft in self._drafts:
-            if draft.kind in _RESULTS:
+            kind = draft.kind
+            if kind in _RESULTS:
                 if draft.blocks[0]["id"] not in known:
                     draft.kind = "orphan"
                     yield draft
             elif draft.blocks:
                 yield draft
                 answered: Draft | None = None
-                for block in draft.blocks:
+                for block in draft.blocks if kind == "answer" else ():
                     if block["type"] == "toolUse" and (result := results.get(block["id"])) is not None:
                         answered = _answered(block, result, answered)
                 if answered is not None:
@@ -287,7 +331,8 @@ def _same(one: Piece, other: Piece) -> bool:
 def _named(drafts: Iterable[Draft]) -> list[Turn]:
     """The turns, each under a key that a window gives it too: its place, and a part where one line has several."""
     parts: dict[str, int] = {}
-    turns = []
+    turns: list[Turn] = []
+    append, make = turns.append, tuple.__new__
     for draft in drafts:
         kind, offset = draft.kind, draft.offset
         name = f"r{offset}" if kind == "results" else f"b{offset}"
@@ -296,14 +341,13 @@ def _named(drafts: Iterable[Draft]) -> list[Turn]:
             name = f"{name}-{parts[name]}"
         else:
             parts[name] = 0
-        message: Any = {"id": name, "role": _ROLES.get(kind, "system"), "content": draft.blocks}
-        if draft.fields:
-            message.update(draft.fields)
-        if draft.usage is not None:
-            message["usage"] = draft.usage.copy()
+        message: Any = {"id": name, "role": _ROLES[kind], "content": draft.blocks}
+        if (fields := draft.fields) is not None:
+            message.update(fields)
+        if (usage := draft.usage) is not None:
+            message["usage"] = usage.copy()
         # As in `lines.parsed_lines`.
-        values = (kind, message, draft.line, draft.at, draft.aside, offset, name, False)
-        turns.append(tuple.__new__(Turn, values))
+        append(make(Turn, (kind, message, draft.line, draft.at, draft.aside, offset, name, False)))
     return turns
 
 
@@ -312,12 +356,15 @@ def _mark_final(turns: list[Turn], *, followed: bool) -> None:
 
     A queued prompt is written down while the model still works, so it ends nothing.
     """
-    is_wanted = followed
-    for index in range(len(turns) - 1, -1, -1):
-        turn = turns[index]
-        kind = turn.kind
-        if kind == "prompt":
-            is_wanted = is_wanted or turn.aside is None
-        elif is_wanted and kind == "answer" and turn.aside is None and turn.has_text():
-            turns[index] = turn._replace(final=True)
-            is_wanted = False
+    prompts = compress(count(), map("prompt".__eq__, map(itemgetter(0), turns)))  # most turns are none
+    begun = [at for at in prompts if turns[at].aside is None]
+    start = 0
+    for end in [*begun, len(turns)] if followed else begun:
+        answers = (at for at in range(end - 1, start - 1, -1) if _says_something(turns[at]))
+        if (last := next(answers, None)) is not None:
+            turns[last] = turns[last]._replace(final=True)
+        start = end
+
+
+def _says_something(turn: Turn) -> bool:
+    return turn.kind == "answer" and turn.aside is None and turn.has_text()

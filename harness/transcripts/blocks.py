@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from collections.abc import Iterable
+from functools import reduce
+from operator import or_
 from typing import Any, TypeAlias, TypeGuard
 
 from harness.messages import Media
 from harness.text import MAX_DEPTH, clean, dumps, loads, read_json
+from harness.transcripts.decoding import decoded, decoded_size, is_base64
 
 __all__ = [
     "BlockDict",
@@ -39,11 +40,11 @@ BlockDict: TypeAlias = dict[str, Any]
 _OURS = frozenset({"text", "thinking", "toolUse", "toolResult", "image", "audio", "video", "file"})
 _DATA_URL = re.compile(r"data:(?P<type>[\w.+/-]+)(?:;[\w=.-]+)*;base64,", re.ASCII)
 _DATA_HEAD = 256
-_PROBE = 64
 _HUGE = float(2**63)
 MAX_COUNT = 2**53 - 1
 """The largest count: every reader of JSON has it exactly, and sums of many stay within 64 bits."""
 _PLAIN = frozenset({str, int, bool, type(None)})
+_WHOLE = frozenset({int})
 
 
 def text(value: str) -> BlockDict:
@@ -52,9 +53,14 @@ def text(value: str) -> BlockDict:
 
 
 def said(item: BlockDict) -> BlockDict:
-    """A text block of what an item says under `text`; an empty one where that is no text."""
+    """A text block of what an item of type `text` says under `text`; an empty one where that is no text.
+
+    One that says nothing else is the block already, and stands as it is.
+    """
     value = item.get("text")
-    return {"type": "text", "text": value if isinstance(value, str) else ""}
+    if type(value) is not str:
+        return {"type": "text", "text": ""}
+    return item if len(item) == 2 else {"type": "text", "text": value}
 
 
 def thinking(value: str, provider: str, model: str | None, original: object) -> BlockDict:
@@ -68,8 +74,8 @@ def thinking(value: str, provider: str, model: str | None, original: object) -> 
 
 def call_block(key: str, name: object, given: object) -> BlockDict:
     """A call; arguments that are no object, or JSON text of one, stand under `input`."""
-    found = given if not isinstance(given, str) else parsed(given)
-    if not isinstance(found, dict):
+    found = parsed(given) if isinstance(given, str) else given
+    if type(found) is not dict:
         found = {} if given is None else {"input": given}
     return {"type": "toolUse", "id": key, "name": word(name) or "unknown", "input": found}
 
@@ -77,7 +83,7 @@ def call_block(key: str, name: object, given: object) -> BlockDict:
 def result_block(key: str, content: list[BlockDict], *, failed: bool, exit_code: object = None) -> BlockDict:
     """A result; the exit code of a command stands beside it where the format tells it."""
     block: BlockDict = {"type": "toolResult", "id": key, "content": content, "isError": failed}
-    if exit_code is not None and isinstance(exit_code, int) and not isinstance(exit_code, bool):
+    if type(exit_code) is int:
         block["exitCode"] = exit_code
     return block
 
@@ -90,15 +96,11 @@ def image(data: object, media_type: object, *, whole: bool = True) -> BlockDict 
     if not isinstance(data, str) or not data:
         return None
     named = media_type if isinstance(media_type, str) and media_type else "application/octet-stream"
-    try:
-        if not whole:
-            base64.b64decode(data[:_PROBE], validate=len(data) <= _PROBE)
-            size = len(data) * 3 // 4 - data[-2:].count("=")
-            return {"type": "image", "media": {"mediaType": named, "bytes": size}}
-        raw = base64.b64decode(data, validate=True)
-    except (binascii.Error, ValueError):
-        return None
-    return {"type": "image", "media": {**Media.from_bytes(raw, named).to_dict(), "data": raw}}
+    if not whole:
+        size = decoded_size(data)
+        return {"type": "image", "media": {"mediaType": named, "bytes": size}} if is_base64(data) else None
+    raw = decoded(data)
+    return None if raw is None else {"type": "image", "media": {**Media.from_bytes(raw, named).to_dict(), "data": raw}}
 
 
 def image_from_url(url: object, *, whole: bool = True) -> BlockDict | None:
@@ -149,7 +151,8 @@ def kept_block(block: BlockDict) -> BlockDict:
 
 def counts(values: tuple[Any, ...]) -> TypeGuard[tuple[int, ...]]:
     """Whether all values are counts, as they nearly always are: faster than asking each."""
-    return set(map(type, values)) == {int} and min(values) >= 0 and max(values) <= MAX_COUNT
+    # One that is negative makes all of them together negative, and one that is too large makes them too large.
+    return _WHOLE.issuperset(map(type, values)) and 0 <= reduce(or_, values) <= MAX_COUNT
 
 
 def parsed(value: object) -> object:
@@ -178,8 +181,10 @@ def is_odd(value: object, depth: int = 0) -> bool:
         return isinstance(value, float) and not -_HUGE < value < _HUGE
     if depth >= MAX_DEPTH:
         return True
+    # Most members are texts, and a whole number was read exactly or as a fraction: they are not worth a call.
+    if _PLAIN.issuperset(map(type, members)):
+        return False
     for member in members:  # noqa: SIM110 - a generator costs more than the loop
-        # Most members are texts, and a whole number was read exactly or as a fraction: they are not worth a call.
         if type(member) not in _PLAIN and is_odd(member, depth + 1):
             return True
     return False
@@ -190,10 +195,11 @@ def json_text(value: object) -> str:
     return "" if value is None else dumps(clean(value).value).decode()
 
 
-def usage_dict(fresh: object, read: object, write: object, out: object, reasoning: object = None) -> dict[str, int]:
+def usage_dict(fresh: Any, read: Any, write: Any, out: Any, reasoning: object = None) -> dict[str, int]:
     """Tokens of one message under the names of this library; `fresh` leaves cached tokens out."""
-    told = (fresh, read, write, out)
-    fresh, read, write, out = told if counts(told) else map(integer, told)
+    is_whole = type(fresh) is type(read) is type(write) is type(out) is int
+    if not is_whole or not 0 <= fresh | read | write | out <= MAX_COUNT:  # as in `counts`
+        fresh, read, write, out = map(integer, (fresh, read, write, out))
     found = {"input": fresh, "cacheRead": read, "cacheWrite": write, "output": out}
     if reasoning is not None:
         found["reasoning"] = integer(reasoning)

@@ -47,7 +47,7 @@ class ChainReader(Reader):
         for line in lines:
             if line.record is not None and not line.is_bad:
                 self._check(line)
-            here = hashlib.sha256(line.raw).hexdigest()
+            here = hashlib.sha256(line.raw.removesuffix(b"\n")).hexdigest()
             is_whole = line.record is not None and not line.is_bad
             self._known = frozenset({here}) if is_whole else self._known | {here}
             self._number = line.number

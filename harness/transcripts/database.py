@@ -45,8 +45,12 @@ Row: TypeAlias = dict[str, Any]
 
 
 def database_marks(path: Path) -> tuple[object, ...]:
-    """What tells whether a database changed: size and time of the file and of its log."""
-    return disk.mark(path), disk.mark(_beside(path, "-wal"))
+    """What tells whether a database changed: size and time of the file and of its log.
+
+    Not when anything about the file changed: SQLite gives a log its database's owner whenever root opens it.
+    """
+    found = (disk.mark(path), disk.mark(_beside(path, "-wal")))
+    return tuple((mark.size, mark.inode, mark.mtime_ns) if mark is not None else None for mark in found)
 
 
 def read_database(path: Path, read: Callable[[sqlite3.Connection], T]) -> T:
@@ -59,9 +63,10 @@ def read_database(path: Path, read: Callable[[sqlite3.Connection], T]) -> T:
             if not is_fixed or database_marks(path) == before:
                 break
     except (sqlite3.Error, UnicodeDecodeError) as error:
-        raise TranscriptRefused(
-            "unreadable", f"{path} cannot be read as a database: {error}; copy it, or repair it"
-        ) from None
+        help_ = "copy it, or repair it"
+        if disk.mark(_beside(path, "-journal")) is not None:
+            help_ = "it was left in the middle of a change, with a journal beside it: open it with its program once"
+        raise TranscriptRefused("unreadable", f"{path} cannot be read as a database: {error}; {help_}") from None
     return found
 
 
@@ -129,8 +134,12 @@ def _opened(path: Path) -> Iterator[tuple[sqlite3.Connection, bool]]:
     else:
         mode = "mode=ro" if has_log else "mode=ro&immutable=1"
         name = f"file:{quote(bytes(path.absolute()))}?{mode}"
+        disk.read(
+            path, 0, 0
+        )  # SQLite opens it by its name: whether that leads out of where we may read is asked around it
         connection = sqlite3.connect(name, uri=True, timeout=_BUSY_SECONDS, factory=_Bounded)
     try:
+        disk.read(path, 0, 0)
         connection.bound(sum(found.size for found in (disk.mark(path), log) if found is not None))
         connection.execute("PRAGMA query_only=1")
         yield connection, not has_log

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from harness.errors import HarnessError
-from harness.filesystem import disk
+from harness.transcripts.folders import Look
 from harness.transcripts.formats import all_formats, format_named
 from harness.transcripts.formats.base import Format, Where
-from harness.transcripts.listing import Candidate, candidates_of, distinct
+from harness.transcripts.listing import Candidate, Listing, candidates_of, distinct
 from harness.transcripts.refusing import refusing
 from harness.transcripts.sniff import identify
 
-__all__ = ["discover"]
+__all__ = ["discover", "usual_listing"]
 
 
 def discover(
@@ -31,34 +31,49 @@ def discover(
     are no conversations with a person. `home` and `env` stand in for the process's own, as
     `CLAUDE_CONFIG_DIR`, `CODEX_HOME`, `PI_CODING_AGENT_DIR`, `OPENCLAW_STATE_DIR`, `XDG_DATA_HOME`,
     `HERMES_HOME`, `PENGUIN_HOME`, `VAK_HOME`, `GEMINI_CLI_HOME` and `HARNESS_WORKSPACE` name places.
+    A folder that may not be listed is passed over: `usual_listing` names it.
     Blocks while it looks. Raises `ConfigError` for a format that does not exist.
     """
+    return usual_listing(formats=formats, cwd=cwd, home=home, env=env, subagents=subagents).sessions
+
+
+def usual_listing(
+    *,
+    formats: Iterable[str] | None = None,
+    cwd: str | os.PathLike[str] | None = None,
+    home: str | os.PathLike[str] | None = None,
+    env: Mapping[str, str] | None = None,
+    subagents: bool = False,
+) -> Listing:
+    """What `discover` finds, and the folders that it had to pass over. Raises what `discover` raises."""
+    look = Look()
     where = Where(Path(home) if home is not None else Path.home(), os.environ if env is None else env, Path.cwd())
     chosen = all_formats() if formats is None else [format_named(name) for name in formats]
-    found = distinct(one for known in chosen for path in _paths(known, where) for one in _tried(path, known))
+    found = distinct(one for known in chosen for path in _paths(look, known, where) for one in _tried(path, known))
     folder = os.path.abspath(cwd) if cwd is not None else None  # noqa: PTH100 - links stay as they were named
     kept = [
         one
         for one in found
         if (subagents or one.subagent_of is None) and (folder is None or one.cwd.rstrip("/") == folder)
     ]
-    return sorted(kept, key=lambda one: (one.last_ts or one.modified, one.session_id), reverse=True)
+    newest = sorted(kept, key=lambda one: (one.last_ts or one.modified, one.session_id), reverse=True)
+    return Listing(newest, closed=tuple(dict.fromkeys(look.closed)))
 
 
-def _paths(known: Format, where: Where) -> Iterator[Path]:
+def _paths(look: Look, known: Format, where: Where) -> Iterator[Path]:
     for place in known.places(where):
-        yield from _below(place.root, tuple(place.pattern.split("/")))
+        yield from _below(look, place.root, tuple(place.pattern.split("/")))
 
 
-def _below(folder: Path, parts: tuple[str, ...]) -> Iterator[Path]:
+def _below(look: Look, folder: Path, parts: tuple[str, ...]) -> Iterator[Path]:
     """The files below a folder that match a pattern, part by part; links are not followed."""
-    for item in disk.list_folder(folder):
+    for item in look.items(folder):
         path = folder / item.name
         if item.is_dir and parts[0] == "**":
-            yield from _below(path, parts)
-            yield from _below(path, parts[1:])
+            yield from _below(look, path, parts)
+            yield from _below(look, path, parts[1:])
         elif item.is_dir and len(parts) > 1 and path.match(parts[0]):
-            yield from _below(path, parts[1:])
+            yield from _below(look, path, parts[1:])
         elif item.is_file and len(parts) == 1 and item.size and path.match(parts[0]):
             yield path
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.errors import SessionExists
+from harness.errors import SessionExists, TranscriptRefused
 from harness.filesystem import disk, pool
 from harness.messages import MessageDict
 from harness.sessions.importing import remove_abandoned
@@ -68,7 +68,8 @@ async def import_transcript(transcript: Transcript, tree: SessionTree, tell: Tel
     It is written beside its place and moved there once it is whole: what is cut off leaves no session.
     `tell` is given how many turns were logged, and of how many, now and then.
     The header's `importedFrom` names the format, the session, the file and its SHA-256. Raises
-    `SessionExists` where the session has a ledger already, `SessionBusy`, `PersistenceError`.
+    `SessionExists` where the session has a ledger already, `TranscriptRefused` where there is nothing to log,
+    `SessionBusy`, `PersistenceError`.
     """
     source = await pool.run(_origin, transcript)
     media = await pool.run(media_of, transcript)
@@ -100,6 +101,9 @@ async def _log(
                 await tree.commit(sync=False)
                 if tell is not None:
                     tell(number + 1, len(transcript.turns))
+        if tree.ledger_id is None:
+            place = f"session {transcript.session_id!r} in {transcript.source.name}"
+            raise TranscriptRefused("no_transcript", f"{place} has no message to import; nothing was imported")
         await tree.commit(sync=True)
     return importer.report()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import HarnessError
-from harness.filesystem import disk
+from harness.transcripts.folders import Look
 from harness.transcripts.formats import format_named
 from harness.transcripts.formats.base import Format, Listed
 from harness.transcripts.head import first_words, title_of
@@ -30,6 +30,7 @@ _MAX_FILES = 5000
 _MAX_DEPTH = 8
 _NO_SESSIONS = frozenset({".git", ".venv", "venv", "node_modules", "__pycache__"})
 _CAP = 4000
+_NAMED = 3
 _memo = Memo(MANY)
 
 
@@ -83,19 +84,26 @@ class Candidate:
 class Listing:
     """The sessions that were found, the newest first.
 
-    `left_out` files were not looked at: a folder has more than are, and these are the oldest.
+    `left_out` files were not looked at: a folder has more than are, and these are the oldest. `closed` are the
+    folders that may not be listed, or are none; what is in them is not known.
     """
 
     sessions: list[Candidate]
     left_out: int = 0
+    closed: tuple[str, ...] = ()
 
     @property
     def note(self) -> str | None:
-        """A sentence about the files that were not looked at; None where there are none."""
-        if not self.left_out:
-            return None
-        others = "1 older file was" if self.left_out == 1 else f"{self.left_out:,} older files were"
-        return f"{others} not looked at, only the newest {_MAX_FILES:,}; name a folder with fewer"
+        """What was not looked at, in a sentence that tells names and no places; None where there is nothing."""
+        said = []
+        if self.left_out:
+            others = "1 older file was" if self.left_out == 1 else f"{self.left_out:,} older files were"
+            said.append(f"{others} not looked at, only the newest {_MAX_FILES:,}; name a folder with fewer")
+        if self.closed:
+            names = ", ".join(Path(folder).name for folder in self.closed[:_NAMED])
+            more = f" and {len(self.closed) - _NAMED:,} more" if len(self.closed) > _NAMED else ""
+            said.append(f"what may not be listed was passed over: {names}{more}")
+        return "; ".join(said) or None
 
 
 def candidates(source: Path) -> list[Candidate]:
@@ -107,14 +115,15 @@ def candidates(source: Path) -> list[Candidate]:
 
 
 def listing(source: Path) -> Listing:
-    """The same, and how many files of a folder were not looked at. Raises what `candidates` raises."""
+    """The same, and what of a folder was not looked at. Raises what `candidates` raises."""
+    look = Look()
     with refusing(source):
         if not is_folder(source):
             return Listing(candidates_of(source, identify(source)))
-        files = sorted(_files(source, 0), key=lambda file: (-file[1], file[0]))
+        files = sorted(_files(look, source, 0), key=lambda file: (-file[1], file[0]))
     found = distinct(one for path, _ in sorted(files[:_MAX_FILES]) for one in _tried(path))
     newest = sorted(found, key=lambda one: (one.last_ts or one.modified, one.session_id), reverse=True)
-    return Listing(newest, max(0, len(files) - _MAX_FILES))
+    return Listing(newest, max(0, len(files) - _MAX_FILES), tuple(look.closed))
 
 
 def distinct(found: Iterable[Candidate]) -> list[Candidate]:
@@ -200,13 +209,13 @@ def _tried(path: Path) -> list[Candidate]:
         return []  # a folder may hold anything beside sessions
 
 
-def _files(folder: Path, depth: int) -> Iterator[tuple[Path, int]]:
+def _files(look: Look, folder: Path, depth: int) -> Iterator[tuple[Path, int]]:
     """The files below a folder that could be sessions, with their times; links are not followed."""
-    for item in disk.list_folder(folder):
+    for item in look.items(folder):
         path = folder / item.name
         if item.is_dir:
             if depth < _MAX_DEPTH and item.name not in _NO_SESSIONS:
-                yield from _files(path, depth + 1)
+                yield from _files(look, path, depth + 1)
         elif item.is_file and item.name.endswith(_SUFFIXES) and item.size:
             yield path, item.mtime_ns
 

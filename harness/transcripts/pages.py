@@ -24,7 +24,7 @@ class Page:
     before    the cursor of the page in front; None at the beginning
     after     the cursor of the page behind, or, `at_end`, for following the session as it grows
     size      bytes of the session that are there so far; of one that is rows, 4 096 for each
-    resent    how many leading turns an earlier page gave already: they may say more now
+    resent    how many leading turns stand on lines that a follower had; all they have from `start` on gives way
     gap       a follower was too far behind, or what it had was taken back or left: this is the end, no more
     blocked   a line was too large to be read; the cursors lead past it
     split     a turn is so long that the page begins or ends within it

@@ -21,6 +21,8 @@ from harness.transcripts.turns import Aside, Kind
 
 __all__ = ["About", "Piece", "PieceKind", "Reader", "Subagent", "shorten"]
 
+_make = tuple.__new__
+_END = b"\n"
 PieceKind: TypeAlias = Kind | Literal["note"]
 
 
@@ -91,6 +93,7 @@ class About:
     subagents: list[Subagent] = field(default_factory=list)
     started: str | None = None
     usage: dict[str, int] | None = None
+    harness: str | None = None
     verified: str | None = None
     agent: str = ""
     tenant: str = ""
@@ -119,21 +122,19 @@ class Reader:
         """Take lines in, in order, good and bad ones. Whatever they hold, it does not raise."""
         record, cap, taken = self.record, self.cap, 0
         pieces, done = self.pieces, len(self.pieces)
-        for line in lines:
-            taken += 1
-            found = line.record
-            warning = line.warning
+        for taken, line in enumerate(lines, 1):  # noqa: B007 - it is wanted behind the loop
+            _, _, _, found, warning, is_bad = line
             if warning is not None:
                 self.warnings.append(warning)
-                self.counts.bad_lines += line.is_bad
+                self.counts.bad_lines += is_bad
             if found is None:
                 continue
             self._line = line
             record(found)
             if cap is not None:
-                for piece in pieces[done:]:
-                    shorten(piece.blocks, cap)
-                done = len(pieces)
+                while done < len(pieces):
+                    shorten(pieces[done].blocks, cap)
+                    done += 1
         self.counts.lines += taken
 
     def record(self, record: Record) -> None:
@@ -150,7 +151,7 @@ class Reader:
     def piece(
         self,
         kind: PieceKind,
-        content: Iterable[BlockDict] = (),
+        content: list[BlockDict],
         at: object = None,
         fields: dict[str, Any] | None = None,
         key: str | None = None,
@@ -160,22 +161,22 @@ class Reader:
         data: Any = None,
     ) -> None:
         """Add a piece of the line in hand."""
-        number, offset, _, _, _, _ = self._line
+        line = self._line
         if at is not self._stamped:
             at = stamp(at)
-        said = content if type(content) is list else list(content)
+        entry, parent = self._entry, self._parent
         # As in `lines.parsed_lines`.
-        values = (kind, number, offset, at, said, fields, key, usage, aside, self._entry, self._parent, note, data)
-        self.pieces.append(tuple.__new__(Piece, values))
+        values = (kind, line[0], line[1], at, content, fields, key, usage, aside, entry, parent, note, data)
+        self.pieces.append(_make(Piece, values))
 
-    def note(self, note: str, data: Any = None, at: object = None, content: Iterable[BlockDict] = ()) -> None:
+    def note(self, note: str, data: Any = None, at: object = None, content: list[BlockDict] | None = None) -> None:
         """Add a note of the line in hand."""
-        self.piece("note", content, at, note=note, data=data)
+        self.piece("note", [] if content is None else content, at, note=note, data=data)
 
     def link(self, entry: object, parent: object) -> None:
         """In a tree, once a record: the name of the line in hand and of the one it follows, for its pieces."""
-        self._entry = entry if isinstance(entry, str) and entry.strip() else None
-        self._parent = parent if isinstance(parent, str) and parent.strip() else None
+        self._entry = entry if type(entry) is str and entry.strip() else None
+        self._parent = parent if type(parent) is str and parent.strip() else None
 
     def place(self, part: int | str = 0) -> str:
         """A name for what stands in the line in hand and has none of its own."""
@@ -183,7 +184,8 @@ class Reader:
 
     def identity(self, name: str | None) -> str | None:
         """What tells the same line written twice from two lines: its own name, and its size."""
-        return f"{len(self._line.raw)} {name}" if name is not None else None
+        raw = self._line.raw
+        return f"{len(raw) - raw.endswith(_END)} {name}" if name is not None else None
 
     def image(self, block: BlockDict | None) -> BlockDict:
         """A picture, counted; what is none is reported and marked."""
@@ -202,7 +204,7 @@ class Reader:
         at = self._stamped = stamp(value)
         if at is not None:
             counts = self.counts
-            if at >= counts.last and counts.first:  # as nearly every time is
+            if at >= counts.last != "":  # as nearly every time is
                 counts.last = at
             else:
                 counts.saw_time(at)

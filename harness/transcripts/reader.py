@@ -81,7 +81,7 @@ class Transcript:
             return self.whole.head
         known = identify(self.source)
         agents = known.subagents(self.source)
-        return head_of(known.title, self.about, self.counts, self.turns, self.tokens, agents)
+        return head_of(self.about.harness or known.title, self.about, self.counts, self.turns, self.tokens, agents)
 
     def stats(self) -> dict[str, Any]:
         """The census of the file, sub-agents' lines in it and abandoned branches included.

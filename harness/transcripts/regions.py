@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from harness.transcripts.assembly import Span
+from harness.transcripts.assembly import Assembly, Span
+from harness.transcripts.cuts import cut_from
 from harness.transcripts.lines import Line, TranscriptWarning
 from harness.transcripts.memo import Memo
 from harness.transcripts.opening import Session, reader_for
 from harness.transcripts.pages import Page
 from harness.transcripts.pieces import Piece, Reader
 from harness.transcripts.source import Source
+from harness.transcripts.turns import Turn
 
 __all__ = ["Region", "View"]
 
@@ -35,11 +37,7 @@ class View:
             reader = reader_for(self.session.format, self.session.opened, self.cap)
             reader.read(region.noted(self.source.lines(start, end)))
             region.take(reader)
-        assembly = self.session.format.assembly()
-        assembly.prime(self.head())
-        assembly.start_from(tip)
-        assembly.add(region.pieces)
-        region.spans = assembly.spans()
+        region.spans = region.assembled(end, tip).spans()
         return region
 
     def head(self) -> list[Piece]:
@@ -81,38 +79,71 @@ class Region:
 
     def turns_from(self, cut: int) -> int:
         """How many turns begin at or behind an offset."""
-        return sum(span.offset >= cut for span in self.spans)
+        return sum(span.offset >= cut and not span.is_tie for span in self.spans)
 
     def turns_to(self, cut: int) -> int:
         """How many turns begin in front of an offset."""
-        return sum(span.offset < cut for span in self.spans)
+        return sum(span.offset < cut and not span.is_tie for span in self.spans)
+
+    def assembled(self, end: int, tip: str | None = None, start: int = 0) -> Assembly:
+        """The lines of [start, end) put together; what stands in front of them in the window tells how to read them."""
+        assembly = self.view.session.format.assembly()
+        assembly.prime(self.view.head())
+        assembly.start_from(tip)
+        assembly.add(piece for piece in self.pieces if start <= piece.offset < end)
+        return assembly
+
+    def _known(self, seen: int) -> Assembly:
+        """The lines in front of `seen` as they were put together when there were no others."""
+        assembly = self.view.session.format.assembly()
+        assembly.prime(piece for piece in self.view.head() if piece.offset < seen)
+        assembly.add(piece for piece in self.pieces if piece.offset < seen)
+        return assembly
+
+    def changed_from(self, seen: int, settled: int, *, is_last: bool) -> int | None:
+        """Where to begin for who has read up to `seen`, so that they get all that reads otherwise now.
+
+        That is no line behind `settled`. None where it may be further back than the window. `is_last` says that
+        there will be no larger one: results then are taken for such as have no call.
+        """
+        before, now = self._known(seen), self.assembled(self.end)
+        is_left = before.is_tree and before.tip() != now.tip()
+        had, has = before.turns(), now.turns()
+        same = next((n for n, pair in enumerate(zip(had, has, strict=False)) if pair[0] != pair[1]), len(had))
+        wanted = min([settled, *(turn.offset for turn in (*had[same:], *has[same:]))])
+        spans = [span for span in self.spans if not is_last or span.kind != "orphan"]
+        hangs = any(span.kind == "orphan" and span.until >= seen for span in spans)
+        reaches = hangs or (not is_last and _ends_what_began_in_front(had, has))
+        found = None if is_left or reaches else cut_from(spans, wanted)
+        return 0 if found is None and self.start == 0 else found
 
     def page(self, start: int, end: int, *, followed: bool, tip: str | None) -> Page:
         """The lines of [start, end) as a page."""
         view, session = self.view, self.view.session
         before = view.source.count(self.start, start)
         pieces = [piece for piece in self.pieces if start <= piece.offset < end]
-        if before:
-            pieces = [piece._replace(line=piece.line - before) for piece in pieces]
-        assembly = session.format.assembly()
-        assembly.prime(view.head())
-        assembly.start_from(tip)
-        assembly.add(pieces)
+        assembly = self.assembled(end, tip)
         turns = assembly.turns(followed=followed)
-        found = [warning for warning in self.warnings if start <= self.starts.get(warning.line, start) < end]
-        moved = [TranscriptWarning(w.kind, w.line - before, w.text) for w in found] + assembly.warnings
+        told = (w for w in (*self.warnings, *assembly.warnings) if start <= self.starts.get(w.line, start) < end)
+        moved = [TranscriptWarning(w.kind, w.line - before, w.text) for w in told]
         made = Page(
             format=session.format.name,
             session_id=session.opened.session_id,
-            turns=turns,
+            turns=tuple(turn for turn in turns if turn.offset >= start),
             start=start,
             end=end,
             warnings=tuple(sorted(moved, key=lambda warning: warning.line)),
-            pieces=tuple(pieces),
+            pieces=tuple(piece._replace(line=piece.line - before) if before else piece for piece in pieces),
             lines=view.source.count(start, end),
-            tip=assembly.tip() if assembly.is_tree else None,
+            tip=self.assembled(end, tip, start).tip() if assembly.is_tree else None,
             entry=tip,
         )
         if start > 0:
             made.forget_lines({number - before: offset for number, offset in self.starts.items()})
         return made
+
+
+def _ends_what_began_in_front(had: Sequence[Turn], has: Sequence[Turn]) -> bool:
+    """Whether the last word of a turn is new, and the one that was the last stands in front of the window."""
+    begins = any(turn.final or (turn.kind == "prompt" and turn.aside is None) for turn in had)
+    return not begins and any(turn.final for turn in has)

@@ -25,6 +25,7 @@ __all__ = ["identify", "judge_lines"]
 _HEAD = 4 * 1024 * 1024
 _TAIL = 256 * 1024
 _ENOUGH = 64
+_WIDE = 64
 _memo = Memo(MANY)
 
 
@@ -53,7 +54,7 @@ def judge_lines(lines: Iterable[Line], path: Path) -> Format | None:
 
 def _identify(path: Path) -> Format:
     head = disk.read(path, 0, 4096)
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")) or _is_wide(head):
         raise TranscriptRefused("not_utf8", f"{path} is not UTF-8 but UTF-16; convert it first")
     if head.startswith(MAGIC):
         return _database(path)
@@ -63,6 +64,12 @@ def _identify(path: Path) -> Format:
         raise _unknown(path)
     inner = found
     return next((other for known in all_formats() if (other := known.around(path, inner))), inner)
+
+
+def _is_wide(head: bytes) -> bool:
+    """Whether text begins in two bytes a sign, without a mark that says so: every other byte of it is NUL."""
+    first, second = head[:_WIDE:2], head[1:_WIDE:2]
+    return any(one and other and not any(one) and all(other) for one, other in ((first, second), (second, first)))
 
 
 def _sample(path: Path) -> Iterator[Line]:

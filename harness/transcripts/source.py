@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 from zlib import crc32
@@ -203,8 +203,8 @@ class JoinedSource:
             if base + source.total <= start or base >= stop:
                 continue
             first, last = max(0, start - base), min(source.total, stop - base)
-            for line in source.lines(first, last):
-                yield line._replace(number=before + line.number, offset=base + line.offset)
+            lines = source.lines(first, last)
+            yield from _behind(lines, before, base) if base else lines
             before += source.count(first, last)
 
     def following(self, offset: int, end: int) -> int | None:
@@ -233,3 +233,9 @@ class JoinedSource:
         """See `Source`. That of the file with the byte in front of the offset: those in front of it do not grow."""
         index = max(0, min(bisect_left(self._starts, offset), len(self._sources)) - 1)
         return self._sources[index].mark(offset - self._starts[index]) if self._sources else ""
+
+
+def _behind(lines: Iterable[Line], count: int, size: int) -> Iterator[Line]:
+    """The lines of a file as they stand behind so many others, and so many bytes."""
+    for number, offset, raw, record, warning, is_bad in lines:
+        yield Line(count + number, size + offset, raw, record, warning, is_bad)

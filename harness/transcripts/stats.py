@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -29,16 +29,13 @@ class Tokens:
     is_known: bool = False
 
     @classmethod
-    def of(cls, shown: Iterable[tuple[Mapping[str, int], int, int]]) -> Tokens:
-        """From each message's usage, the output of its first line, and of all its lines."""
-        usages, first, naive = [], 0, 0
-        for usage, of_first, of_all in shown:
-            usages.append(usage)
-            first += of_first
-            naive += of_all
+    def of(cls, usages: Sequence[Mapping[str, int]], gained: int, more: int) -> Tokens:
+        """From each message's usage; how much outputs grew behind first lines, and what was put out behind them."""
         names = dict.fromkeys(chain.from_iterable(usages))
-        total = {name: min(sum([usage.get(name, 0) for usage in usages]), _MOST) for name in names}
-        return cls(total, min(first, _MOST), min(naive, _MOST), is_known=bool(total))
+        total = {name: sum([usage.get(name, 0) for usage in usages]) for name in names}
+        first = total.get("output", 0) - gained
+        kept = {name: min(value, _MOST) for name, value in total.items()}
+        return cls(kept, min(first, _MOST), min(first + more, _MOST), is_known=bool(total))
 
     @classmethod
     def total(cls, usage: Mapping[str, int]) -> Tokens:

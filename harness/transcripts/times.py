@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from harness.errors import ConfigError
 
-__all__ = ["ZONE", "day_of", "moment_of", "stamp", "zone_named"]
+__all__ = ["ZONE", "day_of", "moment_in", "moment_of", "stamp", "zone_named"]
 
 ZONE = "HARNESS_ZONE"
 """The environment variable with the time zone in which people are shown times; without it, UTC."""
@@ -29,7 +29,7 @@ _NUMBER = re.compile(r"\d{10,13}(?:\.\d+)?", re.ASCII)
 
 def stamp(value: object) -> str | None:
     """The time a foreign value stands for, or None. Text without a zone is UTC."""
-    if isinstance(value, str):
+    if type(value) is str:
         if len(value) == _PLAIN_LENGTH and value[10::9] == "T." and value[-1] == "Z":
             # Already in the form; only whether it names a day that exists is left to ask.
             try:
@@ -45,7 +45,8 @@ def stamp(value: object) -> str | None:
 
 def day_of(at: str, zone: str = "UTC") -> str:
     """The day, `YYYY-MM-DD`, on which a stamped time falls in a zone; each time by the offset of its own day."""
-    return f"{datetime.fromisoformat(at).astimezone(ZoneInfo(zone)):%Y-%m-%d}"
+    local = moment_in(at, ZoneInfo(zone))
+    return at[:10] if local is None else local.date().isoformat()
 
 
 def zone_named(name: str) -> tzinfo:
@@ -65,6 +66,18 @@ def moment_of(at: object) -> datetime | None:
     except ValueError:
         return None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def moment_in(at: object, zone: tzinfo) -> datetime | None:
+    """The moment of a stamped time in a zone, None for what is no time.
+
+    Where the zone would lead out of the calendar, in its first and last hours, the moment as it was recorded.
+    """
+    moment = moment_of(at)
+    try:
+        return moment.astimezone(zone) if moment else None
+    except OverflowError:
+        return moment
 
 
 def _from_text(value: str) -> str | None:
@@ -92,4 +105,5 @@ def _written(moment: datetime) -> str | None:
         utc = aware.astimezone(UTC)
     except OverflowError:
         return None
-    return utc.strftime("%Y-%m-%dT%H:%M:%S.") + f"{utc.microsecond // 1000:03d}Z"
+    # Not `strftime`, which leaves the noughts of an early year out.
+    return f"{utc.replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"

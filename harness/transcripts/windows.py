@@ -32,6 +32,8 @@ CEILING = 8 * 1024 * 1024
 """Bytes to which a window grows to hold whole turns; also how far behind a follower may be."""
 CAP = 20_000
 """Characters kept of a block."""
+_MOST_LINES = 50_000
+"""Lines with which a window is large enough, whatever is in them: it takes a second to read so many damaged ones."""
 _KEY = re.compile(r"[br](\d{1,18})(?:-\d{1,18})?", re.ASCII)
 
 _PLACE = re.compile(r"[baf]\d{1,18}", re.ASCII)
@@ -86,8 +88,14 @@ def page(
     """A part of a session, of about `window` bytes: more where `min_turns` or a whole turn need it.
 
     `tail` and `head` begin; `before` and `after` go on from a page's cursor; `around` is given a turn's
-    key. `after` with the cursor of a page that reached the end follows a session as it grows: no turns
-    mean nothing new, turns with a known key take the place of those. See `Page` for what it says.
+    key. See `Page` for what it says.
+
+    `after` with the cursor of a page that reached the end follows a session as it grows. Such a page stands for all
+    that begins at or behind its `start`: drop what you have from there (`Turn.offset`, the number in a key) and put
+    its turns in the place. Where nothing is new it begins at the end. For a later line may change what earlier ones
+    say: a result comes late, a prompt that waited is taken, an event is said again as an item. Who does so has what a
+    new reader gets; where the page begins in front of all they had, its `before` is theirs too. What a line goes on
+    with, and it does not say how far back that is, is looked for in the last `window` bytes.
 
     Blocks while it reads: in a loop use `in_worker(page, ...)`. Raises what `read` raises, and
     `ConfigError` for a cursor or key that is none.
@@ -146,7 +154,7 @@ class _Pager:
                 continue
             found = 0 if start == 0 else cut_before(region.spans)
             enough = found is not None and region.turns_from(found) >= self._min_turns
-            if enough or not grows:
+            if enough or not grows or len(region.starts) > _MOST_LINES:
                 cut, split = (start, True) if found is None else (found, False)
                 break
             window = min(window * 2, ceiling)
@@ -173,7 +181,7 @@ class _Pager:
                 continue
             found = size if end == size else cut_after(region.spans)
             enough = found is not None and region.turns_to(found) >= self._min_turns
-            if enough or not grows:
+            if enough or not grows or len(region.starts) > _MOST_LINES:
                 cut, split = (end, True) if found is None else (found, False)
                 break
             window = min(window * 2, ceiling)
@@ -205,12 +213,23 @@ class _Pager:
         is_other = self._source.mark(cursor.offset) != cursor.mark
         if is_other or size < cursor.seen or size - cursor.seen > CEILING:
             return self._end_anew()
-        whole = _Pager(self._view, max(self._window, size - cursor.offset), self._min_turns, self._state)
-        made = whole.after(cursor.offset)
-        if _leaves_front(made):
-            return self._end_anew()
-        made.resent = sum(turn.offset < cursor.seen for turn in made.turns)
-        return made
+        return self._since(cursor) or self._end_anew()
+
+    def _since(self, cursor: _Cursor) -> Page | None:
+        """From the first turn that a new reader gets otherwise on; None where that is too far back."""
+        size, reach = self._view.size, self._window
+        while True:
+            low = max(0, min(cursor.offset, cursor.seen - reach))
+            region = self._view.region(self._source.preceding(low + 1) if low else 0, size)
+            is_last = region.start == 0 or reach >= CEILING
+            start = region.changed_from(cursor.seen, cursor.offset, is_last=is_last)
+            if start is not None:
+                made = self._page(region, start, size, followed=True, tip=None)
+                made.resent = sum(turn.offset < cursor.seen for turn in made.turns)
+                return made
+            if is_last:
+                return None
+            reach *= 2
 
     def _end_anew(self) -> Page:
         """The end, for a follower who has what is not so any more, or too little."""
@@ -237,12 +256,6 @@ class _Pager:
     def _before(self, start: int, first: Span | None, tip: str | None) -> str:
         is_prompt = first is not None and first.offset == start and first.kind == "prompt"
         return _Cursor("b", start, followed=is_prompt, tip=tip).text()
-
-
-def _leaves_front(made: Page) -> bool:
-    """Whether, in a tree, the conversation goes on from before the lines in front of a page: those were left."""
-    first = next((piece for piece in made.pieces if piece.entry), None)
-    return made.tip is not None and first is not None and first.parent != made.tip
 
 
 def _place(key: str) -> int:

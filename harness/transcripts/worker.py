@@ -98,7 +98,10 @@ class _Job:
             if self._is_stopped:
                 raise
             _log.warning("%s; the call is made again", error)
-        return self._run()
+        try:
+            return self._run()
+        except _Ended as error:
+            raise HarnessError(f"{error}; something outside ends the workers again and again") from error
 
     def _run(self) -> tuple[bool, Any]:
         self._check()

@@ -66,3 +66,7 @@ def __getattr__(name: str) -> Any:
         if (error.name or "").partition(".")[0] not in _PACKAGES:
             raise
         raise MissingExtra(f"harness.viewer.{name}", "viewer") from error
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -10,20 +10,24 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from harness.errors import ConfigError, SessionNotFound, TranscriptRefused
+from harness.errors import SessionNotFound
 from harness.filesystem import pool
+from harness.filesystem.confined import inside
 from harness.viewer import ledgers
 from harness.viewer.branches import branches, piece_of, turns_at
-from harness.viewer.desk import MAX_CURSOR, NO_PLACE, Child, Desk, asked_for, json_answer, turns_of
-from harness.viewer.searching import MAX_QUERY, search
+from harness.viewer.desk import Child, Desk, asked_for, block_asked_for, json_answer, words_asked_for
+from harness.viewer.rows import row_of
 from harness.viewer.seen import seen_by
 from harness.viewer.shelf import Item
+from harness.viewer.shown import cut, printed
+from harness.viewer.window import rest
 
 __all__ = ["api_routes"]
 
 
 _OUTLINED = 5_000
 """Prompts that a page lists, the newest ones."""
+_OF_A_TURN = ("key", "kind", "at")
 _CONTEXT = ("request", "purpose", "provider", "model", "options", "system", "tools", "messages", "exact")
 
 
@@ -38,44 +42,50 @@ class _Api:
 
     async def session(self, request: Request) -> Response:
         opened = await self._desk.opened(request)
-        found = await self._desk.overview(opened.item)
+        found = await self._desk.overview(opened)
         children = await self._desk.children(opened, found["head"])
-        shown = [{name: value for name, value in child._asdict().items() if value} for child in children]
+        if not self._desk.names_places:
+            found["head"] = _without_places(found["head"])
         if not request.query_params.get("html"):
-            return json_answer({"key": opened.item.key, "title": opened.item.title, **found, "children": shown})
+            shown = [_told(child) for child in children]
+            return json_answer({"key": opened.item.key, "title": cut(opened.item.title), **found, "children": shown})
         # The page's script needs no more than where the turns are: of a long session the rest is many megabytes.
         prompts = [{"key": prompt["key"]} for prompt in found["outline"]["prompts"]]
         outline = {"keys": found["outline"]["keys"], "prompts": prompts}
         html = await self._summary(request, opened.item, found, children)
-        return json_answer({"outline": outline, "children": shown, "html": html})
+        named = [{name: str(printed(value)) for name, value in _told(child).items()} for child in children]
+        return json_answer({"outline": outline, "children": named, "html": html})
 
     async def turns(self, request: Request) -> Response:
         opened = await self._desk.opened(request)
         where, cursor = asked_for(request)
-        found = await self._desk.page(opened.item, where, cursor)
         if not request.query_params.get("html"):
-            return json_answer(found.to_dict())
-        turns = turns_of(found)
-        pieces = await self._desk.pieces(request, opened, turns)
-        paging = {name: value for name, value in found.to_dict().items() if name != "turns"}
-        shown = [{"key": turn["key"], "html": html} for turn, html in zip(turns, pieces, strict=True)]
+            return json_answer(await self._desk.window(opened, where, cursor, whole=True))
+        found = await self._desk.window(opened, where, cursor)
+        pieces = await self._desk.pieces(request, opened.item, found["turns"])
+        shown = [
+            {**{name: turn[name] for name in _OF_A_TURN if name in turn}, "html": html}
+            for turn, html in zip(found["turns"], pieces, strict=True)
+        ]
+        # Ids and faults are as the file has them: what a script puts into a page is only what is made for one.
+        paging = {name: value for name, value in found.items() if name not in ("sessionId", "warnings")}
         return json_answer({**paging, "turns": shown})
+
+    async def turn(self, request: Request) -> Response:
+        opened = await self._desk.opened(request)
+        found = await self._desk.read(opened, rest, *block_asked_for(request))
+        if not request.query_params.get("html"):
+            return json_answer(found)
+        row = row_of(found)
+        html = await self._desk.piece(request, "parts.html", row=row, key=opened.item.key)
+        return json_answer({"html": html})
 
     async def search(self, request: Request) -> Response:
         opened = await self._desk.opened(request)
-        query = request.query_params.get("q", "").strip()
-        if not query or len(query) > MAX_QUERY:
+        query, cursor = words_asked_for(request)
+        if not query:
             raise HTTPException(400)
-        cursor = request.query_params.get("cursor") or None
-        if len(cursor or "") > MAX_CURSOR:
-            raise HTTPException(400, NO_PLACE)
-        try:
-            found = await self._desk.whole(search, opened.item.source, opened.item.session_id, query, cursor)
-        except TranscriptRefused:
-            raise
-        except ConfigError as error:
-            raise HTTPException(400, NO_PLACE) from error
-        return json_answer(found)
+        return json_answer(await self._desk.search(opened, query, cursor))
 
     async def ledger(self, request: Request) -> Response:
         ledger = await self._ledger(request)
@@ -90,12 +100,10 @@ class _Api:
         )
 
     async def branch(self, request: Request) -> Response:
-        item = (await self._desk.opened(request)).item
+        opened = await self._desk.opened(request)
         piece = piece_of(await self._ledger(request), request.path_params["branch"])
         lines = frozenset(entry.offset for entry in piece.entries)
-        return json_answer(
-            {**piece.to_dict(), "turns": await self._desk.whole(turns_at, item.source, item.session_id, lines)}
-        )
+        return json_answer({**piece.to_dict(), "turns": await self._desk.whole(opened, turns_at, lines)})
 
     async def request(self, request: Request) -> Response:
         ledger = await self._ledger(request)
@@ -114,7 +122,7 @@ class _Api:
         item = (await self._desk.opened(request)).item
         if not item.is_ours:
             raise SessionNotFound("this session is of another harness and has no ledger; its turns are all there is")
-        return await pool.run(ledgers.open_ledger, item.source)
+        return await pool.run(inside, item.folder, ledgers.open_ledger, item.source)
 
     async def _summary(self, request: Request, item: Item, found: dict[str, Any], children: Sequence[Child]) -> str:
         return await self._desk.piece(
@@ -124,6 +132,7 @@ class _Api:
             head=found["head"],
             stats=found["stats"],
             warnings=found["warnings"],
+            warned=len(found["warnings"]) + found.get("warningsLeftOut", 0),
             prompts=found["outline"]["prompts"][-_OUTLINED:],
             earlier=max(0, len(found["outline"]["prompts"]) - _OUTLINED),
             files=found["head"].get("files", ()),
@@ -135,7 +144,8 @@ class _Api:
         fields = item.candidate.to_dict()
         if not self._desk.names_places:
             fields.pop("path", None)
-        return {"key": item.key, **fields}
+        short = {name: cut(value) if isinstance(value, str) else value for name, value in fields.items()}
+        return {"key": item.key, **short}
 
 
 def api_routes(desk: Desk) -> list[Route]:
@@ -145,8 +155,19 @@ def api_routes(desk: Desk) -> list[Route]:
         Route("/api/sessions", api.sessions),
         Route("/api/sessions/{key}", api.session),
         Route("/api/sessions/{key}/turns", api.turns),
+        Route("/api/sessions/{key}/turns/{turn}", api.turn),
         Route("/api/sessions/{key}/search", api.search),
         Route("/api/sessions/{key}/ledger", api.ledger),
         Route("/api/sessions/{key}/requests/{request}", api.request),
         Route("/api/sessions/{key}/branches/{branch}", api.branch),
     ]
+
+
+def _told(child: Child) -> dict[str, str]:
+    return {name: cut(value) for name, value in child._asdict().items() if value}
+
+
+def _without_places(head: dict[str, Any]) -> dict[str, Any]:
+    """A head that says which sub-agents there are, and not where on this machine."""
+    agents = [{name: value for name, value in agent.items() if name != "source"} for agent in head["subagents"]]
+    return {**head, "subagents": agents}

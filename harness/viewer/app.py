@@ -28,7 +28,7 @@ from harness.viewer.templates import Templates
 __all__ = ["viewer_app"]
 
 _log = logging.getLogger("harness.viewer")
-_PAGE = re.compile(r"/(sessions/[0-9a-f]{16}(/[a-z]+(/[0-9a-f-]+)?)?)?")
+_PAGE = re.compile(r"/(sessions/[0-9a-f]{16}(/[a-z]+(/[0-9a-z-]+)?)?)?")
 _MISSING = (SessionNotFound, FileMissing, PathRefused)
 _REFUSED = {
     "unknown_format": "This file is no transcript of a format that can be read here.",
@@ -81,19 +81,28 @@ def viewer_app(
 async def _unlock(desk: Desk, request: Request) -> Response:
     """The door: the start page always opens it, pages of sessions too, other addresses lead nowhere."""
     route = route_of(request.scope)
-    if not _PAGE.fullmatch(route):
+    refused = (request.method, route) == ("POST", "/unlock")  # a token came, and was another
+    if not _PAGE.fullmatch(route) and not refused:
         return await _said(desk, request, 404, _STATUS[404])
-    return await desk.html(request, "unlock.html", 200 if route == "/" else 401)
+    answer = await desk.html(request, "unlock.html", 403 if refused else 200 if route == "/" else 401, refused=refused)
+    # Else a browser would not say which page the form was sent from.
+    answer.headers["referrer-policy"] = "same-origin"
+    return answer
 
 
 async def _failed(desk: Desk, request: Request, error: Exception) -> Response:
     """Errors of ours. Their own words name places on this machine: those go to the log only."""
     if isinstance(error, _MISSING):
         return await _said(desk, request, 404, "This session or file is not here; the list shows those there are.")
-    code = getattr(error, "code", "") if isinstance(error, TranscriptRefused) else type(error).__name__
+    code = getattr(error, "code", "") if isinstance(error, TranscriptRefused) else _word_for(error)
     _log.warning("%s could not be shown: %s", route_of(request.scope), error)
     message = _REFUSED.get(code, "This session cannot be read now; the server's log says why.")
     return await _said(desk, request, 422, message, code)
+
+
+def _word_for(error: Exception) -> str:
+    """The name of its class, or of the one above it where that one is no word for others."""
+    return next(kind.__name__ for kind in type(error).__mro__ if not kind.__name__.startswith("_"))
 
 
 async def _status(desk: Desk, request: Request, error: Exception) -> Response:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import inspect
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, ParamSpec, TypeAlias, TypeVar, cast
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeAlias, TypeVar, cast
 
 from markupsafe import Markup
 from starlette.exceptions import HTTPException
@@ -14,14 +16,19 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from harness.errors import ConfigError, TranscriptRefused
+from harness.filesystem.confined import inside
 from harness.text import dumps
-from harness.transcripts import Page, in_worker, page, stitched
+from harness.transcripts import in_worker
 from harness.transcripts.refusing import path_text
+from harness.transcripts.windows import Where
 from harness.viewer.overview import overview
 from harness.viewer.rendering import rendered
-from harness.viewer.rows import Row, row_of
+from harness.viewer.rows import row_of
+from harness.viewer.searching import MAX_QUERY, search
+from harness.viewer.shares import Share
 from harness.viewer.shelf import Item, Shelf
 from harness.viewer.templates import Templates
+from harness.viewer.window import window
 
 __all__ = [
     "MAX_CURSOR",
@@ -30,25 +37,29 @@ __all__ = [
     "Child",
     "Desk",
     "Opened",
-    "Where",
     "asked_for",
     "base_of",
+    "block_asked_for",
     "json_answer",
-    "turns_of",
+    "number_asked_for",
+    "replied",
+    "words_asked_for",
 ]
 
-Access: TypeAlias = Callable[[Request], Awaitable[Shelf | None]]
+Access: TypeAlias = Callable[[Request], Awaitable[Shelf | None] | Shelf | None]
 """Whose sessions this request may see; None where it may see none."""
 
-Where: TypeAlias = Literal["tail", "head", "before", "after", "around"]
 _WHERE = frozenset({"tail", "head", "before", "after", "around"})
-_WINDOW = 128 * 1024
 NO_PLACE = "That place in the session is none; begin again at its end."
 """What is said of a cursor or key that leads nowhere."""
 MAX_CURSOR = 500
 """Characters of a cursor."""
 _WHOLE = 3
 """Sessions that are gone through as a whole at a time: workers are left for pages."""
+_AT_ONCE = 8
+"""Turns that are made in one go; between them the threads are others'."""
+_MOST_DIGITS = 9
+_SHARE = "harness.viewer.share"
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -82,9 +93,10 @@ class Desk:
 
     async def shelf(self, request: Request) -> Shelf:
         """The visitor's sessions. Raises a 403 for who may see none."""
-        shelf = await self._access(request)
+        shelf = await replied(self._access, request)
         if shelf is None:
             raise HTTPException(403)
+        request.scope[_SHARE] = shelf.share
         return shelf
 
     async def opened(self, request: Request) -> Opened:
@@ -92,39 +104,53 @@ class Desk:
         shelf = await self.shelf(request)
         return Opened(shelf, await shelf.find(request.path_params["key"]))
 
-    async def page(self, item: Item, where: Where, cursor: str | None, min_turns: int = 12) -> Page:
-        """A window of a session, read in a worker process."""
-        try:
-            return await in_worker(
-                page, item.source, item.session_id, where=where, cursor=cursor, window=_WINDOW, min_turns=min_turns
-            )
-        except TranscriptRefused:
-            raise
-        except ConfigError as error:
-            raise HTTPException(400, NO_PLACE) from error
+    async def window(
+        self, opened: Opened, where: Where, cursor: str | None, min_turns: int = 12, *, whole: bool = False
+    ) -> dict[str, Any]:
+        """A page of a session in its JSON form; without `whole` turns are cut to what is shown at once."""
+        return await self.read(opened, window, where, cursor, min_turns, whole=whole)
 
-    async def overview(self, item: Item) -> dict[str, Any]:
+    async def read(
+        self, opened: Opened, work: Callable[Concatenate[Path, str, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """What a worker process reads of a place in a session. Raises a 400 for a place that is none."""
+        with _places():
+            async with opened.shelf.share.pages:
+                return await self._worked(opened.item, work, *args, **kwargs)
+
+    async def search(self, opened: Opened, query: str, cursor: str | None) -> dict[str, Any]:
+        """What a search finds in a session, or on from a cursor of another. Raises a 400 for one that is none."""
+        with _places():
+            return await self.whole(opened, search, query, cursor)
+
+    async def overview(self, opened: Opened) -> dict[str, Any]:
         """The whole session in figures, read in a worker process."""
-        return await self.whole(overview, item.source, item.session_id)
+        return await self.whole(opened, overview)
 
-    async def whole(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    async def whole(
+        self, opened: Opened, work: Callable[Concatenate[Path, str, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
         """What goes through a whole session, in a worker process, few at a time."""
-        async with self._turnstile:
-            return await in_worker(fn, *args, **kwargs)
+        async with opened.shelf.share.whole, self._turnstile:
+            return await self._worked(opened.item, work, *args, **kwargs)
 
     async def html(self, request: Request, name: str, status: int = 200, **values: Any) -> Response:
         """A page, filled in off the loop."""
-        text = await rendered(self._templates.render, name, base=base_of(request), **values)
-        return HTMLResponse(text, status)
+        return HTMLResponse(await self.piece(request, name, **values), status)
 
-    async def pieces(self, request: Request, opened: Opened, turns: Sequence[Mapping[str, Any]]) -> list[Markup]:
-        """Each turn as markup of its own."""
-        shared = {"base": base_of(request), "key": opened.item.key}
-        return await rendered(self._render_all, [row_of(turn) for turn in turns], shared)
+    async def pieces(self, request: Request, item: Item, turns: Sequence[Mapping[str, Any]]) -> list[Markup]:
+        """Each turn as markup of its own, a few at a time."""
+        shared = {"base": base_of(request), "key": item.key}
+        made: list[Markup] = []
+        for start in range(0, len(turns), _AT_ONCE):
+            before = turns[start - 1].get("at") if start else None
+            some = turns[start : start + _AT_ONCE]
+            made += await self._made(request, self._render_turns, some, before, shared)
+        return made
 
     async def piece(self, request: Request, name: str, **values: Any) -> Markup:
         """A part of a page, for a script to put in its place."""
-        return await rendered(self._templates.render, name, base=base_of(request), **values)
+        return await self._made(request, self._templates.render, name, base=base_of(request), **values)
 
     async def children(self, opened: Opened, head: Mapping[str, Any]) -> list[Child]:
         """The sub-agents that a session started and that are on the same shelf."""
@@ -139,8 +165,37 @@ class Desk:
             *(Child(item.key, item.title, None) for item in mine),
         ]
 
-    def _render_all(self, rows: Sequence[Row], shared: Mapping[str, Any]) -> list[Markup]:
-        return [self._templates.render("turns.html", row=row, **shared) for row in rows]
+    async def _worked(
+        self, item: Item, work: Callable[Concatenate[Path, str, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        return await in_worker(inside, item.folder, work, item.source, item.session_id, *args, **kwargs)
+
+    async def _made(self, request: Request, make: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        share: Share | None = request.scope.get(_SHARE)
+        if share is None:  # the door, and errors: nobody knows yet who asks
+            return await rendered(make, *args, **kwargs)
+        async with share.made:
+            return await rendered(make, *args, **kwargs)
+
+    def _render_turns(
+        self, turns: Sequence[Mapping[str, Any]], before: object, shared: Mapping[str, Any]
+    ) -> list[Markup]:
+        times = [before, *(turn.get("at") for turn in turns)]
+        return [
+            self._templates.render("turns.html", row=row_of(turn), before=at, **shared)
+            for turn, at in zip(turns, times, strict=False)
+        ]
+
+
+@contextmanager
+def _places() -> Iterator[None]:
+    """A cursor or key that leads nowhere is the visitor's fault, not a refusal to read."""
+    try:
+        yield
+    except TranscriptRefused:
+        raise
+    except ConfigError as error:
+        raise HTTPException(400, NO_PLACE) from error
 
 
 def _session_of(agent: Mapping[str, Any], items: Sequence[Item], folder: Path) -> Item | None:
@@ -169,9 +224,39 @@ def asked_for(request: Request) -> tuple[Where, str | None]:
     return cast(Where, where), cursor
 
 
-def turns_of(found: Page) -> list[dict[str, Any]]:
-    """The turns of a window, results in their calls."""
-    return list(stitched(found.turns))
+async def replied(asked: Callable[[Request], Awaitable[T] | T], request: Request) -> T:
+    """What a function of the service says to a request. One that is not async may look something up: off the loop."""
+    if inspect.iscoroutinefunction(asked) or inspect.iscoroutinefunction(type(asked).__call__):
+        found = asked(request)
+    else:
+        found = await asyncio.to_thread(asked, request)
+    return await found if inspect.isawaitable(found) else found
+
+
+def block_asked_for(request: Request) -> tuple[str, int]:
+    """The turn that the address names, and from which of its blocks on. Raises a 400 for what is none."""
+    key = str(request.path_params["turn"])
+    if len(key) > MAX_CURSOR:
+        raise HTTPException(400)
+    return key, number_asked_for(request)
+
+
+def number_asked_for(request: Request) -> int:
+    """The number that the query gives as `from`, 0 without one. Raises a 400 for what is no number."""
+    found = request.query_params.get("from", "0")
+    if not found.isascii() or not found.isdigit() or len(found) > _MOST_DIGITS:
+        raise HTTPException(400)
+    return int(found)
+
+
+def words_asked_for(request: Request) -> tuple[str, str | None]:
+    """What to look for, and the cursor to go on from. Raises a 400 for what is too long."""
+    query, cursor = request.query_params.get("q", "").strip(), request.query_params.get("cursor") or None
+    if len(query) > MAX_QUERY:
+        raise HTTPException(400)
+    if len(cursor or "") > MAX_CURSOR:
+        raise HTTPException(400, NO_PLACE)
+    return query, cursor
 
 
 def json_answer(document: Mapping[str, Any], status: int = 200) -> Response:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -13,11 +12,13 @@ from starlette.routing import Route
 
 from harness.errors import ConfigError
 from harness.filesystem import disk, pool
+from harness.filesystem.confined import inside
 from harness.transcripts import in_worker, media
 from harness.viewer.desk import Desk
 from harness.viewer.safety import MEDIA_POLICY
+from harness.viewer.shelf import Item
 
-__all__ = ["MAX_MEDIA", "file_routes", "picture_type"]
+__all__ = ["MAX_MEDIA", "file_routes", "is_database", "picture_type"]
 
 MAX_MEDIA = 20 * 1024 * 1024
 """Bytes of a picture that is sent."""
@@ -37,6 +38,11 @@ def picture_type(data: bytes) -> str | None:
     return next((name for name, signature in _SIGNATURES if signature.match(data)), None)
 
 
+def is_database(item: Item) -> bool:
+    """Whether a session is one of those in a database, which holds others too, and credentials. Blocks."""
+    return bool(inside(item.folder, disk.read, item.source, 0, len(_DATABASE)) == _DATABASE)
+
+
 class _Files:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
@@ -47,7 +53,9 @@ class _Files:
         if not ref or len(ref) > _MAX_REF:
             raise HTTPException(400)
         try:
-            data, _claimed = await in_worker(media, item.source, item.session_id, ref, max_bytes=MAX_MEDIA)
+            data, _claimed = await in_worker(
+                inside, item.folder, media, item.source, item.session_id, ref, max_bytes=MAX_MEDIA
+            )
         except ConfigError as error:
             raise HTTPException(404, "There is no such picture here, or it is too large to be shown.") from error
         kind = picture_type(data)
@@ -58,16 +66,14 @@ class _Files:
 
     async def raw(self, request: Request) -> Response:
         item = (await self._desk.opened(request)).item
-        start = await pool.run(disk.read, item.source, 0, len(_DATABASE))
-        # A database holds other sessions too, and its harness's credentials.
-        if start == _DATABASE:
+        if await pool.run(is_database, item):
             raise HTTPException(404)
         name = re.sub(r"[^A-Za-z0-9._-]", "_", item.source.name) or "session"
         headers = {
             "content-security-policy": MEDIA_POLICY,
             "content-disposition": f'attachment; filename="{name}"',
         }
-        return StreamingResponse(_chunks(item.source), headers=headers, media_type="application/octet-stream")
+        return StreamingResponse(_chunks(item), headers=headers, media_type="application/octet-stream")
 
 
 def file_routes(desk: Desk) -> list[Route]:
@@ -76,8 +82,8 @@ def file_routes(desk: Desk) -> list[Route]:
     return [Route("/sessions/{key}/media", files.media), Route("/sessions/{key}/raw", files.raw)]
 
 
-async def _chunks(path: Path) -> AsyncIterator[bytes]:
+async def _chunks(item: Item) -> AsyncIterator[bytes]:
     start = 0
-    while data := await pool.run(disk.read, path, start, _CHUNK):
+    while data := await pool.run(inside, item.folder, disk.read, item.source, start, _CHUNK):
         yield data
         start += len(data)

@@ -11,11 +11,11 @@ from typing import Any
 
 from harness.sessions.prices import find_price
 from harness.transcripts import Page, page, stitched, summary
-from harness.viewer.shown import first_words
+from harness.viewer.shown import cut, first_words
+from harness.viewer.window import MOST_WARNINGS
 
 __all__ = ["overview"]
 
-_MOST_WARNINGS = 200
 _WINDOW = 1024 * 1024
 _CAP = 500
 """Characters of a block that are enough to name a prompt."""
@@ -26,18 +26,22 @@ def overview(source: Path, session_id: str) -> dict[str, Any]:
 
     Goes through it page by page: of the turns no more than one page is held at a time. Raises what `page` raises.
     """
-    whole = summary(source, session_id)
+    whole = summary(source, session_id).to_dict()
+    warnings = whole["warnings"]
     parts = [_part(found) for found in _pages(source, session_id)][::-1]
     spent = [each for part in parts for each in part["requests"]]
     cost = _cost(spent)
     return {
-        **whole.to_dict(),
-        "warnings": whole.to_dict()["warnings"][:_MOST_WARNINGS],
+        **whole,
+        "head": _cut(whole["head"]),
+        "stats": _cut(whole["stats"]),
+        "warnings": warnings[:MOST_WARNINGS],
+        **({"warningsLeftOut": len(warnings) - MOST_WARNINGS} if len(warnings) > MOST_WARNINGS else {}),
         "outline": {
             "keys": [key for part in parts for key in part["keys"]],
             "prompts": [prompt for part in parts for prompt in part["prompts"]],
         },
-        "requests": spent,
+        "requests": [_cut(each) for each in spent],
         "moments": [moment for part in parts for moment in part["moments"]],
         **({} if cost is None else {"cost": cost}),
     }
@@ -87,9 +91,18 @@ def _moments(turns: Sequence[Mapping[str, Any]], messages: Sequence[Any]) -> Ite
                     "kind": "tool",
                     "at": turn["at"],
                     "end": until,
-                    "name": block.get("name", ""),
+                    "name": first_words(str(block.get("name", ""))),
                     "key": turn["key"],
                 }
+
+
+def _cut(value: Any) -> Any:
+    """The same with no name longer than a page prints it."""
+    if isinstance(value, str):
+        return cut(value)
+    if isinstance(value, dict):
+        return {name: _cut(member) for name, member in value.items()}
+    return [_cut(member) for member in value] if isinstance(value, list) else value
 
 
 def _cost(turns: Sequence[Mapping[str, Any]]) -> float | None:

@@ -2,35 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
-from starlette.exceptions import HTTPException
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from harness.errors import SessionNotFound
 from harness.filesystem import pool
-from harness.transcripts import Page
+from harness.filesystem.confined import inside
 from harness.transcripts.refusing import path_text
 from harness.viewer import ledgers
+from harness.viewer.bounds import fitted
 from harness.viewer.branches import branches, key_of_end, piece_of, turns_at
 from harness.viewer.days import days_of
-from harness.viewer.desk import Desk, asked_for, turns_of
+from harness.viewer.desk import Desk, Opened, asked_for, block_asked_for, number_asked_for, words_asked_for
+from harness.viewer.files import is_database
 from harness.viewer.pictures import timeline, tokens
-from harness.viewer.rows import Row, row_of
+from harness.viewer.rows import row_of
 from harness.viewer.seen import seen_by
 from harness.viewer.shelf import Item
+from harness.viewer.window import rest
 
 __all__ = ["page_routes"]
 
 SHOWN = 40
 """Turns that a page with a script holds as elements; the others of its window wait."""
 _LISTED = 500
-_MOST_DIGITS = 9
 _BRANCH = 100
 """Turns on one page of a branch."""
+_BESIDE = 200
+"""Messages of a request, and lines of the log beside them, on one page."""
+
+T = TypeVar("T")
 
 
 class _Pages:
@@ -41,7 +47,7 @@ class _Pages:
         shelf = await self._desk.shelf(request)
         items = await shelf.items()
         query = request.query_params.get("q", "").strip()
-        chosen = [item for item in items if _fits(item, query) and not item.candidate.subagent_of]
+        chosen = [item for item in _without_children(items) if _fits(item, query)]
         return await self._desk.html(
             request,
             "sessions.html",
@@ -55,24 +61,40 @@ class _Pages:
     async def session(self, request: Request) -> Response:
         opened = await self._desk.opened(request)
         where, cursor = asked_for(request)
-        found = await self._desk.page(opened.item, where, cursor, min_turns=2)
+        found = await self._desk.window(opened, where, cursor, min_turns=2)
+        turns = await self._desk.pieces(request, opened.item, found["turns"])
+        keys = [str(turn["key"]) for turn in found["turns"]]
         return await self._desk.html(
             request,
             "session.html",
             item=opened.item,
-            page=_paging(found),
+            page=found,
+            is_file=not await pool.run(is_database, opened.item),
             query=request.query_params.get("q", ""),
             at=request.query_params.get("at", ""),
             place=path_text(opened.item.source) if self._desk.names_places else "",
-            **_shown([row_of(turn) for turn in turns_of(found)], where, cursor),
+            **_shown(turns, keys, where, cursor),
         )
+
+    async def turn(self, request: Request) -> Response:
+        opened = await self._desk.opened(request)
+        key, start = block_asked_for(request)
+        row = row_of(await self._desk.read(opened, rest, key, start))
+        return await self._desk.html(request, "rest.html", item=opened.item, row=row, start=start)
+
+    async def search(self, request: Request) -> Response:
+        """For who has no script: with one, the session's own page shows what was found."""
+        opened = await self._desk.opened(request)
+        query, cursor = words_asked_for(request)
+        found = await self._desk.search(opened, query, cursor) if query else None
+        return await self._desk.html(request, "hits.html", item=opened.item, query=query, found=found)
 
     async def pictures(self, request: Request) -> Response:
         opened = await self._desk.opened(request)
-        found = await self._desk.overview(opened.item)
+        found = await self._desk.overview(opened)
         requests, budget = found["requests"], None
         if opened.item.is_ours:
-            ledger = await pool.run(ledgers.open_ledger, opened.item.source)
+            ledger = await pool.run(inside, opened.item.folder, ledgers.open_ledger, opened.item.source)
             requests = [{"usage": row.tokens} for row in ledgers.usage(ledger).rows]
             budget = ledgers.context_window(ledger)
         return await self._desk.html(
@@ -85,8 +107,8 @@ class _Pages:
         )
 
     async def ledger(self, request: Request) -> Response:
-        item = await self._own(request)
-        ledger = await pool.run(ledgers.open_ledger, item.source)
+        item = (await self._own(request)).item
+        ledger = await pool.run(inside, item.folder, ledgers.open_ledger, item.source)
         return await self._desk.html(
             request,
             "ledger.html",
@@ -98,34 +120,48 @@ class _Pages:
         )
 
     async def branch(self, request: Request) -> Response:
-        item = await self._own(request)
-        ledger = await pool.run(ledgers.open_ledger, item.source)
+        opened = await self._own(request)
+        item = opened.item
+        ledger = await pool.run(inside, item.folder, ledgers.open_ledger, item.source)
         piece = piece_of(ledger, request.path_params["branch"])
         lines = frozenset(entry.offset for entry in piece.entries)
-        rows = [row_of(turn) for turn in await self._desk.whole(turns_at, item.source, item.session_id, lines)]
-        start = _start(request, len(rows))
+        turns = await self._desk.whole(opened, turns_at, lines)
+        start = min(number_asked_for(request), max(0, len(turns) - 1))
+        shown = await pool.run(fitted, turns[start : start + _BRANCH])
         return await self._desk.html(
             request,
             "branch.html",
             item=item,
             piece=piece.to_dict(),
             left_at=key_of_end(piece.left) if piece.left else None,
-            rows=rows[start : start + _BRANCH],
+            turns=await self._desk.pieces(request, item, shown),
             earlier=max(0, start - _BRANCH) if start else None,
-            later=start + _BRANCH if start + _BRANCH < len(rows) else None,
+            later=start + _BRANCH if start + _BRANCH < len(turns) else None,
         )
 
     async def request(self, request: Request) -> Response:
-        item = await self._own(request)
-        ledger = await pool.run(ledgers.open_ledger, item.source)
+        item = (await self._own(request)).item
+        ledger = await pool.run(inside, item.folder, ledgers.open_ledger, item.source)
         seen = await pool.run(seen_by, ledger, request.path_params["request"])
-        return await self._desk.html(request, "request.html", item=item, seen=seen)
+        most = max(len(seen.sent), len(seen.log))
+        start = min(number_asked_for(request), max(0, most - 1))
+        return await self._desk.html(
+            request,
+            "request.html",
+            item=item,
+            request_id=request.path_params["request"],
+            seen=seen,
+            sent=_back_from(seen.sent, start),
+            log=_back_from(seen.log, start),
+            newer=max(0, start - _BESIDE) if start else None,
+            older=start + _BESIDE if start + _BESIDE < most else None,
+        )
 
-    async def _own(self, request: Request) -> Item:
-        item = (await self._desk.opened(request)).item
-        if not item.is_ours:
+    async def _own(self, request: Request) -> Opened:
+        opened = await self._desk.opened(request)
+        if not opened.item.is_ours:
             raise SessionNotFound("this session is of another harness and has no ledger; its turns are all there is")
-        return item
+        return opened
 
 
 def page_routes(desk: Desk) -> list[Route]:
@@ -134,6 +170,8 @@ def page_routes(desk: Desk) -> list[Route]:
     return [
         Route("/", pages.sessions),
         Route("/sessions/{key}", pages.session),
+        Route("/sessions/{key}/turns/{turn}", pages.turn),
+        Route("/sessions/{key}/search", pages.search),
         Route("/sessions/{key}/pictures", pages.pictures),
         Route("/sessions/{key}/ledger", pages.ledger),
         Route("/sessions/{key}/requests/{request}", pages.request),
@@ -148,23 +186,23 @@ def _fits(item: Item, query: str) -> bool:
     return query.casefold() in text.casefold()
 
 
-def _start(request: Request, count: int) -> int:
-    """The first turn to show of `count`, as the query says. Raises a 400 for what is no number."""
-    found = request.query_params.get("from", "0")
-    if not found.isascii() or not found.isdigit() or len(found) > _MOST_DIGITS:
-        raise HTTPException(400)
-    return min(int(found), max(0, count - 1))
+def _back_from(rows: Sequence[T], start: int) -> Sequence[T]:
+    """Of the rows that are shown beside others the part that ends so many of them in front of the last."""
+    end = max(0, len(rows) - start)
+    return rows[max(0, end - _BESIDE) : end]
 
 
-def _paging(found: Page) -> Mapping[str, Any]:
-    return {"before": found.before, "after": found.after, "at_end": found.at_end}
+def _without_children(items: Sequence[Item]) -> list[Item]:
+    """Without the sub-agents that can be reached from the session that started them."""
+    parents = {(item.candidate.format, item.session_id) for item in items}
+    return [item for item in items if (item.candidate.format, item.candidate.subagent_of) not in parents]
 
 
-def _shown(rows: Sequence[Row], where: str, cursor: str | None) -> dict[str, Any]:
-    """The rows to show at first, around what was asked for, and those that wait before and behind."""
+def _shown(turns: Sequence[Markup], keys: Sequence[str], where: str, cursor: str | None) -> dict[str, Any]:
+    """The turns to show at first, around what was asked for, and those that wait before and behind."""
     if where == "around":
-        middle = next((at for at, row in enumerate(rows) if row.key == cursor), 0)
+        middle = keys.index(cursor) if cursor in keys else 0
         start = max(0, middle - SHOWN // 4)
     else:
-        start = 0 if where in ("head", "after") else max(0, len(rows) - SHOWN)
-    return {"lead": rows[:start], "rows": rows[start : start + SHOWN], "rest": rows[start + SHOWN :]}
+        start = 0 if where in ("head", "after") else max(0, len(turns) - SHOWN)
+    return {"lead": turns[:start], "turns": turns[start : start + SHOWN], "rest": turns[start + SHOWN :]}

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup, escape
 
-from harness.viewer.shown import count
+from harness.viewer.shown import count, first_words, visible
 
 __all__ = ["MOST_BARS", "timeline", "tokens"]
 
@@ -76,7 +76,7 @@ def _spans(moments: Sequence[Mapping[str, Any]]) -> Iterator[_Span]:
     for at, end, moment in timed:
         kind, start = str(moment.get("kind")), at - zero
         if kind == "tool":
-            yield _Span("tool", start, end - zero, f"{moment.get('name')}, {_duration(end - at)}")
+            yield _Span("tool", start, end - zero, f"{first_words(str(moment.get('name')))}, {_duration(end - at)}")
             last = ("tool", max(end - zero, start))
             continue
         yield from _said(kind, start, last)
@@ -119,7 +119,7 @@ def _bar(span: _Span, length: float) -> str:
     scale = (WIDTH - LEFT - 3) / length
     x, width = LEFT + span.start * scale, max(3.0, (span.end - span.start) * scale)
     y = LANE * _LANES.index(span.lane) + 5
-    title = f"<title>{escape(span.title)}</title>"
+    title = f"<title>{escape(visible(span.title))}</title>"
     return f'<rect class="a-{span.lane}" x="{x:.1f}" y="{y}" width="{width:.1f}" height="{LANE - 10}">{title}</rect>'
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Literal, TypeAlias
 
 import orjson
@@ -20,6 +21,12 @@ Turn: TypeAlias = Mapping[str, Any]
 
 Kind: TypeAlias = Literal["markdown", "plain", "thinking", "tools", "picture", "other"]
 
+_PARTS = 20
+"""Blocks of a result that are shown."""
+_FILES = 50
+"""Files of a call that are named."""
+_LONGEST = 20_000
+"""Characters of what is written out as JSON: names in it count for nothing where a reader cuts a block."""
 _SPOKEN = frozenset({"prompt", "queued", "answer"})
 _NAMES = {
     "prompt": "You",
@@ -35,7 +42,11 @@ _NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool call with its result; `state` is `open` where there is none, never taken for success."""
+    """A tool call with its result; `state` is `open` where there is none, never taken for success.
+
+    `left` and `unnamed` are the blocks of the result and the files that are not among those shown, `more` the
+    characters of both that were not kept.
+    """
 
     name: str
     preview: str
@@ -45,6 +56,9 @@ class Call:
     files: tuple[str, ...] = ()
     id: str = ""
     exit_code: int | None = None
+    left: int = 0
+    unnamed: int = 0
+    more: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +86,15 @@ class Part:
     @property
     def names(self) -> str:
         """The tools of this run, each once, in the order of their first call."""
-        return ", ".join(dict.fromkeys(call.name for call in self.calls))
+        return first_words(", ".join(dict.fromkeys(first_words(call.name) for call in self.calls)))
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A turn as a page shows it; `folded` rows show one line until they are opened."""
+    """A turn as a page shows it; `folded` rows show one line until they are opened.
+
+    `left` blocks of it are not shown, from the block number `next` on.
+    """
 
     key: str
     kind: str
@@ -91,6 +108,8 @@ class Row:
     folded: bool = False
     preview: str = ""
     message_id: str = ""
+    left: int = 0
+    next: int = 0
 
 
 def row_of(turn: Turn) -> Row:
@@ -112,6 +131,8 @@ def row_of(turn: Turn) -> Row:
         folded=kind in ("context", "meta", "compaction") or turn.get("aside") == "abandoned",
         preview=next((part.preview for part in parts if part.preview), ""),
         message_id=str(turn.get("id") or ""),
+        left=_whole(turn.get("left")),
+        next=_whole(turn.get("next")),
     )
 
 
@@ -145,8 +166,13 @@ def _part(block: Mapping[str, Any], *, spoken: bool) -> Part:
     if kind == "patch":
         return Part("other", "\n".join(str(name) for name in _list(block.get("files"))), preview="Files changed:")
     if kind == "event":
-        return Part("plain", _json(block.get("data")), preview=first_words(_line(block.get("data"))))
-    return Part("other", _json(block), preview=f"Unknown kind of block: {kind}")
+        return _written("plain", block.get("data"), first_words(_line(block.get("data"))))
+    return _written("other", block, f"Unknown kind of block: {first_words(str(kind))}")
+
+
+def _written(kind: Kind, value: object, preview: str) -> Part:
+    text = _json(value)
+    return Part(kind, text[:_LONGEST], preview, more=max(0, len(text) - _LONGEST))
 
 
 def _text(block: Mapping[str, Any], kind: Kind, *, thinking: bool) -> Part:
@@ -161,8 +187,7 @@ def _text(block: Mapping[str, Any], kind: Kind, *, thinking: bool) -> Part:
 
 
 def _more(block: Mapping[str, Any]) -> int:
-    characters = _mapping(block.get("more")).get("characters")
-    return characters if isinstance(characters, int) else 0
+    return _whole(_mapping(block.get("more")).get("characters"))
 
 
 def _media(block: Mapping[str, Any]) -> Part:
@@ -192,24 +217,32 @@ def _call(block: Mapping[str, Any]) -> Call:
     given, result = block.get("input"), block.get("result")
     found = _mapping(result)
     state = _state(found) if isinstance(result, dict) else "open"
-    exit_code = found.get("exitCode")
+    exit_code, files = found.get("exitCode"), _list(block.get("files"))
     return Call(
         name=str(block.get("name") or "unknown"),
         preview=first_words(_first_argument(given)),
-        arguments=_json(given),
+        arguments=_cut(_json(given)),
         state=state,
-        result=tuple(_parts(found.get("content"), spoken=False)),
-        files=tuple(str(name) for name in _list(block.get("files"))),
+        result=_result(found.get("content")),
+        files=tuple(str(name) for name in files[:_FILES]),
         id=str(block.get("id") or ""),
         exit_code=exit_code if isinstance(exit_code, int) else None,
+        left=max(0, len(_list(found.get("content"))) - _PARTS),
+        unnamed=max(0, len(files) - _FILES),
+        more=_more(block) + _more(found),
     )
 
 
+def _result(content: object) -> tuple[Part, ...]:
+    return tuple(islice(_parts(content, spoken=False), _PARTS))
+
+
 def _orphan(block: Mapping[str, Any]) -> Call:
-    content = tuple(_parts(block.get("content"), spoken=False))
+    content = _result(block.get("content"))
     preview = next((part.preview for part in content if part.preview), "")
     name = str(block.get("name") or "a call that is not here")
-    return Call(name, preview, "", _state(block), content, id=str(block.get("id") or ""))
+    left = max(0, len(_list(block.get("content"))) - _PARTS)
+    return Call(name, preview, "", _state(block), content, id=str(block.get("id") or ""), left=left, more=_more(block))
 
 
 def _state(result: Mapping[str, Any]) -> Literal["ok", "failed"]:
@@ -228,12 +261,20 @@ def _json(value: object) -> str:
     return orjson.dumps(value, default=str, option=orjson.OPT_INDENT_2).decode() if value is not None else ""
 
 
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
 def _line(value: object) -> str:
     return value if isinstance(value, str) else orjson.dumps(value, default=str).decode() if value else ""
 
 
 def _list(value: object) -> Sequence[object]:
     return value if isinstance(value, list) else []
+
+
+def _whole(value: object) -> int:
+    return value if isinstance(value, int) else 0
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -12,10 +12,11 @@ import hmac
 import re
 import secrets
 from collections.abc import Awaitable, Callable, Iterator
+from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 __all__ = [
@@ -46,7 +47,8 @@ _HEADERS = {
     "cache-control": "no-store",
 }
 _HOST = re.compile(r"(?P<name>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+)(?::[0-9]{1,5})?")
-_MAX_TOKEN = 200
+_MAX_TOKEN = 400
+_FORM = "application/x-www-form-urlencoded"
 
 Unlock = Callable[[Request], Awaitable[Response]]
 
@@ -54,6 +56,12 @@ Unlock = Callable[[Request], Awaitable[Response]]
 def new_token() -> str:
     """A token that cannot be guessed, for one run of the server."""
     return secrets.token_urlsafe(24)
+
+
+def _typed(form: bytes) -> str:
+    """What a person typed into the door's form: the token, or the address that it is the end of."""
+    typed = parse_qs(form.decode("utf-8", "replace")).get("token", [""])[0].strip()
+    return typed.rpartition("token=")[2]
 
 
 def route_of(scope: Scope) -> str:
@@ -165,15 +173,18 @@ class TokenCheck:
         return hmac.compare_digest(given.encode(), self._token.encode())
 
     async def _trade(self, request: Request) -> Response:
+        """A cookie for the token: for the door's script, or, from its form, with the way to the start page."""
         given = b""
         async for chunk in request.stream():
             given += chunk
             if len(given) > _MAX_TOKEN:
                 break
-        if not self._fits(given.decode("utf-8", "replace")):
-            return PlainTextResponse("That is not the token of this server.\n", 403)
-        answer = Response(status_code=204)
+        is_form = request.headers.get("content-type", "").startswith(_FORM)
+        if not self._fits(_typed(given) if is_form else given.decode("utf-8", "replace")):
+            refusal = PlainTextResponse("That is not the token of this server.\n", 403)
+            return await self._unlock(request) if is_form else refusal
         path = f"{request.scope.get('root_path', '')}/"
+        answer = RedirectResponse(path, 303) if is_form else Response(status_code=204)
         answer.set_cookie(self.cookie, self._token, path=path, httponly=True, samesite="strict")
         return answer
 

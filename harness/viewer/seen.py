@@ -11,6 +11,7 @@ from harness.messages import MessageDict
 from harness.sessions.context_at import ContextAt, context_of
 from harness.sessions.entries import Entry
 from harness.sessions.reading import active_path
+from harness.viewer.bounds import bounded
 from harness.viewer.ledgers import Ledger
 from harness.viewer.rows import Row, row_of
 from harness.viewer.selection import Choice, Form, choices_of
@@ -116,7 +117,9 @@ def _row(message: Mapping[str, Any], entry: Entry | None, names: Mapping[str, st
     kind = _KINDS.get(str(message.get("role")), "compaction")
     key = f"b{entry.offset}" if entry and entry.kind == "message" else ""
     at = entry.data.get("timestamp") if entry else None
-    row = row_of({**message, "kind": kind, "key": key, "at": at})
+    content = message.get("content")
+    turn = {**message, "content": content if isinstance(content, list) else [], "kind": kind, "key": key, "at": at}
+    row = row_of(bounded(turn))
     other = names.get(str(message.get("id")), "Summary of what lies before")
     named = _NAMES.get(str(entry.data.get("via"))) if entry else other
     return replace(row, name=named) if named else row

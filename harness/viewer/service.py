@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -13,16 +12,16 @@ from starlette.requests import Request
 
 from harness.agent import HarnessAgent
 from harness.agent.binding import bind
+from harness.agent.checks import callable_with
 from harness.context import RuntimeContext
-from harness.transcripts.listing import Listing
 from harness.viewer.app import viewer_app
-from harness.viewer.desk import Access
-from harness.viewer.shelf import Shelf, listed_in
+from harness.viewer.desk import Access, replied
+from harness.viewer.shelf import Looked, Shelf, listed_in
 
 __all__ = ["Authorise", "agent_viewer"]
 
-Authorise: TypeAlias = Callable[[Request], Awaitable[RuntimeContext | None]]
-"""Who asks: the context of that user, or None for who may see nothing."""
+Authorise: TypeAlias = Callable[[Request], Awaitable[RuntimeContext | None] | RuntimeContext | None]
+"""Who asks: the context of that user, or None for who may see nothing. One that is not async is asked in a thread."""
 
 _MOST_SHELVES = 1_000
 
@@ -33,16 +32,18 @@ def agent_viewer(
     """Over the sessions of an agent, to mount in a service: each user sees their own and nobody else's.
 
     `authorise` is asked at every request; whose sessions are shown follows from the context it gives,
-    by the same rules as for a call. The service checks host names, unless `hosts` are given.
+    by the same rules as for a call. The service checks host names, unless `hosts` are given. Raises
+    `ConfigError` for what cannot be asked.
     """
-    return viewer_app(_tenants(agent, authorise), hosts=hosts, zone=zone)
+    asked = callable_with("agent_viewer: authorise", authorise, 1, "a function from a request to a context")
+    return viewer_app(_tenants(agent, asked), hosts=hosts, zone=zone)
 
 
 def _tenants(agent: HarnessAgent, authorise: Authorise) -> Access:
     shelves: dict[Path, Shelf] = {}
 
     async def own(request: Request) -> Shelf | None:
-        ctx = await authorise(request)
+        ctx = await replied(authorise, request)
         if ctx is None:
             return None
         binding = bind(agent.config, ctx.with_changes(session_id="any", session_key=None))
@@ -55,7 +56,7 @@ def _tenants(agent: HarnessAgent, authorise: Authorise) -> Access:
     return own
 
 
-def _listed_for(folder: Path, tenant: str) -> Listing:
+def _listed_for(folder: Path, tenant: str) -> Looked:
     """What the folder of a tenant holds, without ledgers that say they are another's: somebody copied them there."""
     found = listed_in((folder,))
-    return replace(found, sessions=[each for each in found.sessions if each.tenant in ("", tenant)])
+    return found._replace(sessions=[each for each in found.sessions if each.tenant in ("", tenant)])

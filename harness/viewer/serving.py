@@ -11,18 +11,29 @@ from starlette.applications import Starlette
 
 from harness.errors import ConfigError
 
-__all__ = ["serve"]
+__all__ = ["USUAL_PORT", "serve"]
+
+
+USUAL_PORT = 43117
+"""Taken where any port will do and it is free: browsers remember by it where somebody stopped reading."""
 
 
 async def serve(app: Starlette, *, port: int, started: Callable[[int], None]) -> None:
     """Answer on 127.0.0.1 until interrupted; `started` is told the port once the server can be reached.
 
-    Port 0 takes a free one. Raises `ConfigError` when the port is taken.
+    Port 0 takes `USUAL_PORT`, or a free one where that is taken. Raises `ConfigError` when the port is taken.
     """
-    with closing(_listening(port)) as listener:
+    with closing(_listening(port) if port else _listening_anywhere()) as listener:
         config = uvicorn.Config(app, log_config=None, access_log=False, server_header=False, lifespan="off")
         started(listener.getsockname()[1])
         await uvicorn.Server(config).serve(sockets=[listener])
+
+
+def _listening_anywhere() -> socket.socket:
+    try:
+        return _listening(USUAL_PORT)
+    except ConfigError:
+        return _listening(0)
 
 
 def _listening(port: int) -> socket.socket:

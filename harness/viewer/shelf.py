@@ -9,17 +9,21 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-from harness.errors import FileMissing, SessionNotFound
+from harness.errors import FileMissing, SessionNotFound, TranscriptRefused
 from harness.filesystem import pool
 from harness.transcripts import Candidate, discover, in_worker
+from harness.transcripts.discovery import usual_listing
+from harness.transcripts.formats import format_named
 from harness.transcripts.listing import Listing, listing
 from harness.transcripts.refusing import path_text
+from harness.viewer.shares import Share
 
-__all__ = ["Item", "Shelf", "found_in", "found_usual", "key_of", "listed_in", "listed_usual"]
+__all__ = ["Item", "Looked", "Shelf", "found_in", "found_usual", "key_of", "listed_in", "listed_usual"]
 
 _FRESH = 5.0
 """Seconds for which a listing is not made anew."""
@@ -27,17 +31,31 @@ _MISSED = 1.0
 """Seconds after which a key that is not known makes it look again."""
 
 
+class Looked(NamedTuple):
+    """The sessions that were found, newest first, and a sentence about what was not looked at; None for nothing."""
+
+    sessions: list[Candidate]
+    note: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A session on the shelf."""
+    """A session on the shelf. `real` is its file without a link on the way."""
 
     key: str
     candidate: Candidate
+    real: Path
 
     @property
     def source(self) -> Path:
         """The file or database it is in."""
         return Path(self.candidate.path)
+
+    @property
+    def folder(self) -> Path:
+        """What is read for it lies in this folder, wherever a link leads."""
+        home = format_named(self.candidate.format).home(self.real)
+        return home if home != self.real else self.real.parent
 
     @property
     def session_id(self) -> str:
@@ -48,6 +66,11 @@ class Item:
     def title(self) -> str:
         """What a list calls it: its name, else what was asked first, else its id."""
         return str(self.candidate.title or self.candidate.prompt or self.candidate.session_id)
+
+    @property
+    def at(self) -> str:
+        """When it was last spoken in, as far as it says so; else when its file was changed."""
+        return _at(self.candidate)
 
     def is_child_of(self, other: Item) -> bool:
         """Whether it names the other session as the one that started it."""
@@ -64,11 +87,12 @@ class Shelf:
 
     look   gives the sessions there are; runs in a worker, so it must be a function that can be sent
            there. What it may look at is decided by whoever makes the shelf.
+    share  what is at work for the visitor; a shelf that is kept for them keeps it
     """
 
-    def __init__(self, look: Callable[[], Listing]) -> None:
+    def __init__(self, look: Callable[[], Looked | Listing]) -> None:
+        self.share = Share()
         self._look = look
-        self._real: dict[str, Path] = {}
         self.note: str | None = None
         """What a list has to say about files that were not looked at."""
         self._items: dict[str, Item] = {}
@@ -87,8 +111,8 @@ class Shelf:
         if key not in self._items:
             raise SessionNotFound("there is no session under this address; open the list to see those there are")
         item = self._items[key]
-        # What was listed may have been replaced by a link since, which may lead anywhere.
-        if await pool.run(item.source.resolve) != self._real[key]:
+        # What was listed may have been replaced by a link since, which may lead anywhere; who reads it looks again.
+        if await pool.run(item.source.resolve) != item.real:
             raise SessionNotFound("another file took the place of this session; open the list to see those there are")
         return item
 
@@ -97,9 +121,8 @@ class Shelf:
             if time.monotonic() - self._looked <= age:
                 return
             found = await in_worker(self._look)
-            items = {item.key: item for item in (Item(key_of(each), each) for each in found.sessions)}
-            self._real = await pool.run(_real_paths, items)
-            self._items, self.note = items, found.note
+            items = await pool.run(_items, found.sessions)
+            self._items, self.note = {item.key: item for item in items}, found.note
             self._looked = time.monotonic()
 
 
@@ -113,15 +136,14 @@ def found_in(roots: Sequence[Path]) -> list[Candidate]:
 
     A place that is not there holds none. Raises `TranscriptRefused` for a file that is no session.
     """
-    return listed_in(roots).sessions
+    return _newest_of((root, _listed(root).sessions) for root in roots)
 
 
-def listed_in(roots: Sequence[Path]) -> Listing:
-    """The same, with how many files were not looked at."""
-    looked = [(root, _listed(root)) for root in roots]
-    found = [each for root, there in looked for each in there.sessions if _is_within(Path(each.path), root)]
-    newest = sorted(found, key=lambda each: str(each.modified), reverse=True)
-    return Listing(newest, sum(there.left_out for _, there in looked))
+def listed_in(roots: Sequence[Path]) -> Looked:
+    """The same, of a shelf's places: one that holds no session any more takes no other's away, and is noted."""
+    looked = [(root, _looked_at(root)) for root in roots]
+    notes = dict.fromkeys(there.note for _, there in looked if there.note)
+    return Looked(_newest_of((root, there.sessions) for root, there in looked), "; ".join(notes) or None)
 
 
 def found_usual() -> list[Candidate]:
@@ -129,13 +151,14 @@ def found_usual() -> list[Candidate]:
     return discover(subagents=True)
 
 
-def listed_usual() -> Listing:
+def listed_usual() -> Looked:
     """The same, as a shelf wants it."""
-    return Listing(found_usual())
+    found = usual_listing(subagents=True)
+    return Looked(found.sessions, found.note)
 
 
-def _real_paths(items: Mapping[str, Item]) -> dict[str, Path]:
-    return {key: item.source.resolve() for key, item in items.items()}
+def _items(found: Sequence[Candidate]) -> list[Item]:
+    return [Item(key_of(each), each, Path(each.path).resolve()) for each in found]
 
 
 def _listed(root: Path) -> Listing:
@@ -143,6 +166,23 @@ def _listed(root: Path) -> Listing:
         return listing(root)
     except FileMissing:
         return Listing([])  # a user who has not spoken yet has no folder yet
+
+
+def _looked_at(root: Path) -> Looked:
+    try:
+        there = _listed(root)
+    except TranscriptRefused:
+        return Looked([], f"{path_text(root.name)} holds no session that can be read")
+    return Looked(there.sessions, there.note)
+
+
+def _newest_of(found: Iterable[tuple[Path, Sequence[Candidate]]]) -> list[Candidate]:
+    inside = [each for root, there in found for each in there if _is_within(Path(each.path), root)]
+    return sorted(inside, key=lambda each: (_at(each), each.session_id), reverse=True)
+
+
+def _at(candidate: Candidate) -> str:
+    return str(candidate.last_ts or candidate.modified)
 
 
 def _is_within(path: Path, root: Path) -> bool:

@@ -10,7 +10,7 @@ from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
 from harness.viewer.markdown import code, markdown
-from harness.viewer.shown import clock, count, day, first_words, size, visible
+from harness.viewer.shown import clock, count, day, first_words, printed, size, whole
 
 __all__ = ["Templates"]
 
@@ -23,7 +23,7 @@ class Templates:
         self._environment = Environment(
             loader=PackageLoader("harness.viewer"),
             autoescape=True,
-            finalize=visible,
+            finalize=printed,
             trim_blocks=True,
             lstrip_blocks=True,
         )
@@ -35,6 +35,7 @@ class Templates:
             first_words=first_words,
             markdown=markdown,
             size=size,
+            whole=whole,
             zone=zone_name,
         )
 

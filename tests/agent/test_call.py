@@ -6,6 +6,7 @@ import gc
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from agentkit import ALICE, Held, agent_of, exists, logged, names, until
 
 from harness.errors import BlockInsideLoop, ConfigError, ModelRejected
+from harness.messages import Msg
 from harness.models import TextDelta
 from harness.testing import ScriptedModel
 
@@ -253,6 +255,19 @@ async def test_what_is_no_message_is_refused_at_once(workspace: Path, message: o
     async with agent_of(workspace, ScriptedModel()) as agent:
         with pytest.raises(ConfigError, match=r"message|text"):
             agent.call(message, ALICE)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("message", ["", [""], Msg.user(""), ["Hello", ""]])
+async def test_a_message_without_content_is_refused_at_once(workspace: Path, message: Any) -> None:
+    async with agent_of(workspace, ScriptedModel()) as agent:
+        with pytest.raises(ConfigError, match="a message without content cannot be sent; give it text or a block"):
+            agent.call(message, ALICE)
+
+
+async def test_no_message_at_all_is_told_as_that(workspace: Path) -> None:
+    async with agent_of(workspace, ScriptedModel()) as agent:
+        with pytest.raises(ConfigError, match="a call without a message cannot be made; give text, a Msg, or a list"):
+            agent.call([], ALICE)
 
 
 async def test_an_eager_loop_runs_a_call_just_the_same(workspace: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from agentkit import until
 
+from harness.agent import gate as gate_module
 from harness.agent.gate import Gate, SessionPlace
 from harness.errors import SessionBusy
 
@@ -196,3 +197,63 @@ def test_threads_with_loops_of_their_own_queue_up_together() -> None:
     for thread in threads:
         thread.join()
     assert (inside, most, gate.holder(PLACE)) == (0, 1, None)
+
+
+def held_by_a_lost_call(gate: Gate, place: SessionPlace = PLACE) -> list[object]:
+    """Somebody inside whose event loop is closed; what is left of it, which nobody runs any more."""
+
+    async def stay() -> None:
+        async with gate.hold(place, "lost"):
+            await asyncio.Event().wait()
+
+    loop = asyncio.new_event_loop()
+    work = stay()
+    loop.call_soon(work.send, None)
+    loop.call_soon(loop.stop)
+    loop.run_forever()
+    loop.close()
+    return [work]
+
+
+async def test_a_session_whose_call_was_lost_is_free(visits: Visits) -> None:
+    left = await asyncio.to_thread(held_by_a_lost_call, visits.gate)
+    await visits.enter("next")
+    assert visits.inside == ["next"]
+    left.clear()  # it ends now, in a context of its own, and takes nothing from those who came after it
+    assert visits.gate.holder(PLACE) == "next"
+    await visits.enter("third")
+    assert visits.inside == ["next"]
+    await visits.end("next", "third")
+    assert visits.inside == ["next", "third"]
+
+
+async def test_who_waits_for_a_call_that_gets_lost_comes_in(visits: Visits, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate_module, "_LOOK_SECONDS", 0.01)
+    inside, close = threading.Event(), threading.Event()
+    left: list[object] = []
+
+    def lose() -> None:
+        loop = asyncio.new_event_loop()
+
+        async def stay() -> None:
+            async with visits.gate.hold(PLACE, "lost"):
+                inside.set()
+                await asyncio.Event().wait()
+
+        work = stay()
+        left.append(work)
+        loop.call_soon(work.send, None)
+        loop.call_soon(loop.stop)
+        loop.run_forever()
+        close.wait()
+        loop.close()
+
+    thread = threading.Thread(target=lose)
+    thread.start()
+    await asyncio.to_thread(inside.wait)
+    await visits.enter("next")
+    assert visits.inside == []
+    close.set()
+    await asyncio.to_thread(thread.join)
+    await until(lambda: visits.inside == ["next"])
+    await visits.end("next")

@@ -1,6 +1,7 @@
 """One call at a time on a session, whoever makes it and from wherever."""
 
 import asyncio
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -209,3 +210,32 @@ async def test_seventeen_calls_behind_one_are_one_too_many(workspace: Path) -> N
         await asyncio.gather(*calls[:17])
     users = [text for via, _, text in logged(workspace) if via == "user"]
     assert users == [f"prompt {n}" for n in range(17)]
+
+
+def test_a_session_is_free_when_the_event_loop_of_its_call_was_closed(tmp_path):
+    """In a process of its own: what is left of the lost call is no concern of other tests."""
+    script = f"""
+import asyncio, warnings
+from harness import HarnessAgent, RuntimeContext
+from harness.testing import ScriptedModel
+warnings.simplefilter("ignore")  # of the coroutines that nobody runs any more
+ctx = RuntimeContext(session_id="s1", user_id="alice")
+model = ScriptedModel(["never said", "hello"], delay=3600)
+agent = HarnessAgent.builder().name("notes").model(model).workspace({str(tmp_path)!r}).gate_timeout(5).build()
+call = agent.call("one", ctx)
+async def begin():
+    call.start()
+    while not model.requests:
+        await asyncio.sleep(0.01)
+loop = asyncio.new_event_loop()
+loop.run_until_complete(begin())
+loop.close()
+model.delay = 0
+async def go_on():
+    other = HarnessAgent.builder().name("notes").model(ScriptedModel(["hello"])).workspace({str(tmp_path)!r}).build()
+    print((await other.call("two", ctx)).text, call.lost)
+    print((await other.sessions("alice").verify("s1")).ok)
+asyncio.run(go_on())
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["hello", "True", "True"], done.stderr

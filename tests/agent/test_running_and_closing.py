@@ -277,7 +277,9 @@ def test_closing_stops_a_memory_flush_that_takes_too_long(workspace: Path, caplo
     assert model.asked.wait(10)
     asyncio.run(agent.aclose(0.02))
     assert daily_files(workspace) == []
-    assert "memory flush of session 's1' was stopped: the agent is closing" in caplog.text
+    assert (
+        "memory flush of agent 'notes', tenant 'alice', session 's1' was stopped: the agent is closing" in caplog.text
+    )
     assert agent._lifecycle.background.pending() == {}
 
 

@@ -204,14 +204,14 @@ class Disk:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, refuse: Callable[[bytes], bool]) -> None:
         self.full = True
-        append = AppendFile.append
+        add = AppendFile.add
 
         def limited(file: AppendFile, data: bytes, sync: bool) -> None:
             if self.full and refuse(data):
                 raise PersistenceError(f"cannot append: {errno.errorcode[errno.ENOSPC]}; free some space")
-            append(file, data, sync)
+            add(file, data, sync)
 
-        monkeypatch.setattr(AppendFile, "append", limited)
+        monkeypatch.setattr(AppendFile, "add", limited)
 
 
 async def test_a_full_disk_before_the_answer_ends_the_call(

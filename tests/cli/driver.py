@@ -1,7 +1,9 @@
 """Runs the `harness` command in processes of its own, over pipes or at a pseudo-terminal."""
 
 import fcntl
+import io
 import json
+import logging
 import os
 import pty
 import select
@@ -12,6 +14,10 @@ import termios
 import time
 from pathlib import Path
 from typing import Any, Self
+
+import pytest
+
+from harness.cli.app import run
 
 ROOT = Path(__file__).resolve().parents[2]
 # A failsafe for a child that hangs, nothing that a test measures.
@@ -43,6 +49,27 @@ def harness(*words: str, cwd: Path, stdin: str = "", **env: str) -> subprocess.C
         timeout=PATIENCE,
         check=False,
     )
+
+
+def within(*words: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    """The command within this process, which is quicker; what goes through the system is tried in one of its own.
+
+    So is what reads transcripts: its worker processes outlive a command here, and keep the folder it was in.
+    """
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(cwd)
+        patch.setattr(sys, "stdin", io.StringIO())
+        patch.setattr(sys, "stdout", out)
+        patch.setattr(sys, "stderr", err)
+        for name in [name for name in os.environ if name.startswith("HARNESS_")]:
+            patch.delenv(name)
+        for name, value in environment(**env).items():
+            patch.setenv(name, value)
+        code = run(words)
+    logging.getLogger("harness").handlers.clear()
+    said = [stream.buffer.getvalue().decode() for stream in (out, err) if not stream.flush()]
+    return subprocess.CompletedProcess(words, code, *said)
 
 
 def harness_json(*words: str, cwd: Path, stdin: str = "", **env: str) -> Any:

@@ -24,6 +24,9 @@ from harness.errors import ConfigError
         ("America/New_York", "2026-11-01T06:30:00Z", "2026-11-01T01:30:00-0500"),
         ("Asia/Kolkata", "2026-03-08T18:30:00Z", "2026-03-09T00:00:00+0530"),
         ("Asia/Kolkata", "", ""),
+        ("Europe/Rome", "9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59"),
+        ("America/New_York", "0001-01-01T00:00:00.000Z", "0001-01-01T00:00:00"),
+        (None, "0001-01-01T00:00:00.000Z", "0001-01-01T00:00:00"),
     ],
 )
 def test_a_time_is_told_in_the_zone_of_the_setting(

@@ -1,9 +1,11 @@
+import json
 import subprocess
 import sys
 
 import pytest
 
-from harness.cli.output import one_line
+from harness.cli.output import json_list, one_line, snake_keys
+from harness.errors import FileMissing
 from harness.text import visible
 
 
@@ -30,6 +32,40 @@ def test_no_control_character_passes_but_tab_and_newline() -> None:
 
 def test_one_line_is_one_line_and_no_longer_than_asked() -> None:
     assert one_line("first\n  second\tthird", 12) == "first secon…"
+
+
+def written(capfdbinary: pytest.CaptureFixture[bytes]) -> bytes:
+    return capfdbinary.readouterr().out
+
+
+@pytest.mark.parametrize("sizes", [[], [1], [1, 2], [700_000] * 4, [1_200_000], [1_200_000, 1]], ids=str)
+async def test_a_list_is_printed_whole_however_long_it_is(
+    sizes: list[int], capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    async with json_list("items", name="x", ok=True) as whole:
+        for size in sizes:
+            await whole.add({"text": "y" * size})
+        whole.fields["ok"] = False
+        assert written(capfdbinary) == b""
+    document = json.loads(written(capfdbinary))
+    assert [len(item["text"]) for item in document.pop("items")] == sizes
+    assert document == {"name": "x", "ok": False}
+
+
+async def test_a_list_that_fails_half_way_is_not_printed(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    async def fail() -> None:
+        async with json_list("items") as whole:
+            await whole.add({"text": "y" * 1_200_000})
+            raise FileMissing("gone")
+
+    with pytest.raises(FileMissing):
+        await fail()
+    assert written(capfdbinary) == b""
+
+
+def test_keys_that_a_command_makes_are_snake_case_and_what_they_hold_stays() -> None:
+    found = snake_keys({"bySession": {"mySession": {"cacheRead": 1}}, "id": "aB", "first_ts": 1})
+    assert found == {"by_session": {"mySession": {"cacheRead": 1}}, "id": "aB", "first_ts": 1}
 
 
 def test_text_the_terminal_cannot_show_is_replaced_and_json_stays_utf8() -> None:

@@ -1,37 +1,24 @@
-"""`harness sessions verify|repair|turns|branch|fork|label|export|import|delete|usage` from outside."""
+"""`harness sessions …` from outside: check, go back, copy, name, move, count."""
 
 import asyncio
+import hashlib
 import json
-import logging
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 sys.path.insert(0, str(Path(__file__).parent))
 from driver import Terminal
 from driver import harness as in_a_process
+from driver import within as harness
 
 from harness import CompactionConfig, HarnessAgent
-from harness.cli.app import app
 
 WHO = ("--workspace", "ws", "--agent", "notes", "--user", "alice")
 FOLDER = "ws/tenants/alice/agents/notes/sessions"
-
-
-def harness(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """The command within this process, which is quicker; what goes through the system is tried in one of its own."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(cwd)
-        done = CliRunner().invoke(app, list(words), prog_name="harness")
-    logging.getLogger("harness").handlers.clear()
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    return subprocess.CompletedProcess(words, done.exit_code, done.stdout, done.stderr)
 
 
 def harness_json(*words: str, cwd: Path) -> Any:
@@ -158,6 +145,22 @@ def test_fork_copies_up_to_a_turn(talk: Path) -> None:
     assert ledger(talk, made.stdout.strip()).is_file()
 
 
+def test_a_turn_is_named_by_its_number_as_well(talk: Path) -> None:
+    first, second = sessions("turns", "monday", cwd=talk)["turns"]
+    assert sessions("fork", "monday", "--turn", "1", "--to", "copy", cwd=talk)["session_id"] == "copy"
+    assert [turn["asked"] for turn in sessions("turns", "copy", cwd=talk)["turns"]] == ["My name is Alice."]
+    assert sessions("branch", "monday", "--turn", "2", cwd=talk)["at"] == second["end"]
+    assert sessions("branch", "monday", "--turn", "1", cwd=talk)["at"] == first["end"]
+    assert "there is no turn 2: the conversation has 1" in failed("branch", "monday", "--turn", "2", cwd=talk, code=2)
+
+
+def test_a_turn_is_named_in_one_way(talk: Path) -> None:
+    [first, _] = sessions("turns", "monday", cwd=talk)["turns"]
+    assert "both given" in failed("branch", "monday", first["end"], "--turn", "1", cwd=talk, code=2)
+    assert "both given" in failed("fork", "monday", "--at", first["end"], "--turn", "1", cwd=talk, code=2)
+    assert "give ENTRY or --turn N" in failed("branch", "monday", cwd=talk, code=2)
+
+
 def test_label_names_a_line(talk: Path) -> None:
     first, _ = sessions("turns", "monday", cwd=talk)["turns"]
     assert sessions("label", "monday", first["end"], "introduced", cwd=talk)["name"] == "introduced"
@@ -189,6 +192,32 @@ def test_import_refuses_a_second_one_a_strangers_and_what_is_no_bundle(talk: Pat
     (talk / "text.zip").write_text("text")
     failed("import", "text.zip", cwd=talk, code=1)
     failed("import", "m.zip", "--as", "x", "--take-over", "--max-bytes", "10", cwd=talk, code=1)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [(b'"user"', b'"us\xffer"', "does not verify"), (b'"format":1', b'"format":99', "bad.zip has format 99")],
+    ids=["damaged", "newer"],
+)
+def test_a_bundle_is_refused_in_one_line_that_names_no_file_of_ours(
+    talk: Path, old: bytes, new: bytes, said: str
+) -> None:
+    sessions("export", "monday", "--out", "m.zip", cwd=talk)
+    with zipfile.ZipFile(talk / "m.zip") as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    ledger_name, manifest = "session.log.jsonl", json.loads(members["manifest.json"])
+    members[ledger_name] = members[ledger_name].replace(old, new, 1)
+    for member in manifest["files"]:
+        raw = members[member["path"]]
+        member.update(bytes=len(raw), sha256=hashlib.sha256(raw).hexdigest())
+    members["manifest.json"] = json.dumps(manifest).encode()
+    with zipfile.ZipFile(talk / "bad.zip", "w") as archive:
+        for name, raw in members.items():
+            archive.writestr(name, raw)
+    refused = failed("import", "bad.zip", "--as", "new", "--take-over", cwd=talk, code=1)
+    assert refused.startswith("error: ")
+    assert said in refused
+    assert (refused.count("\n"), ".tmp-" in refused) == (1, False)
 
 
 def test_an_exported_file_is_not_overwritten(talk: Path) -> None:
@@ -234,7 +263,7 @@ def test_usage_counts_one_session_and_all(talk: Path) -> None:
     say(talk, "And another.", "tuesday")
     one, whole = sessions("usage", "monday", cwd=talk), sessions("usage", cwd=talk)
     assert (one["billed"]["requests"], whole["billed"]["requests"]) == (2, 3)
-    assert sorted(whole["bySession"]) == ["monday", "tuesday"]
+    assert sorted(whole["by_session"]) == ["monday", "tuesday"]
     assert len(sessions("usage", "monday", "--requests", cwd=talk)["requests"]) == 2
     shown = harness("sessions", "usage", "--requests", *WHO, cwd=talk).stdout
     assert [word for word in ("billed", "active", "monday", "tuesday", "execute") if word not in shown] == []

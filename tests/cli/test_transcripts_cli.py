@@ -33,7 +33,7 @@ def transcripts(*words: str, cwd: Path, **env: str):
 def test_list_finds_the_usual_places(tmp_path: Path, home: Path) -> None:
     found = harness_json("transcripts", "list", cwd=tmp_path, HOME=str(home))
     assert found["total"] == 1
-    assert [(one["format"], one["sessionId"], one["title"]) for one in found["sessions"]] == [
+    assert [(one["format"], one["session_id"], one["title"]) for one in found["sessions"]] == [
         ("claude", SESSION, "Look at the shop.")
     ]
 
@@ -63,7 +63,7 @@ def same_names(tmp_path: Path) -> Path:
 def test_sessions_of_one_name_are_all_listed_searched_and_counted(same_names: Path) -> None:
     titles = [f"I am {user} with {agent}." for user in ("alice", "bob") for agent in ("one", "two")]
     listed = harness_json("transcripts", "list", "ws", "ws/tenants/bob", cwd=same_names)["sessions"]
-    assert sorted((one["sessionId"], one["title"]) for one in listed) == [("monday", title) for title in titles]
+    assert sorted((one["session_id"], one["title"]) for one in listed) == [("monday", title) for title in titles]
     hits = harness_json("transcripts", "search", "i am", "ws", cwd=same_names)["hits"]
     assert sorted(hit["snippet"] for hit in hits if hit["kind"] == "prompt") == titles
     rows = harness_json("transcripts", "stats", "ws", cwd=same_names)["sessions"]
@@ -95,7 +95,7 @@ def test_search_gives_the_turns_and_what_was_covered(tmp_path: Path) -> None:
         ("answer", "command: cat a.txt"),
     ]
     assert (found["sessions"], found["searched"], found["failed"]) == (1, 1, 0)
-    assert found["coveredBytes"] == path.stat().st_size
+    assert found["covered_bytes"] == path.stat().st_size
 
 
 def test_show_prints_what_was_said_with_the_outcome_of_calls(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_show_prints_what_was_said_with_the_outcome_of_calls(tmp_path: Path) -> 
 def test_show_of_the_end_says_that_there_is_more(tmp_path: Path) -> None:
     shown = harness_json("transcripts", "show", str(write(tmp_path)), "--last", "2", cwd=tmp_path)
     assert [turn["kind"] for turn in shown["turns"]] == ["prompt", "answer"]
-    assert (shown["earlier"], shown["sessionId"]) == (True, SESSION)
+    assert (shown["earlier"], shown["session_id"]) == (True, SESSION)
 
 
 def test_stats_has_one_object_a_session_with_the_columns_of_the_census(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_wrong_usage_is_2_and_what_is_missing_3(tmp_path: Path, words: tuple[str
 
 def test_convert_writes_and_reports(tmp_path: Path) -> None:
     made = harness_json("transcripts", "convert", str(write(tmp_path)), "--to", "markdown", cwd=tmp_path)
-    assert (made["target"], made["out"], made["leftOut"]) == ("markdown", f"{SESSION}.md", {"media": 2})
+    assert (made["target"], made["out"], made["left_out"]) == ("markdown", f"{SESSION}.md", {"media": 2})
     assert (tmp_path / f"{SESSION}.md").stat().st_size == made["files"][0]["bytes"]
 
 
@@ -192,7 +192,7 @@ def test_an_imported_session_can_be_continued(tmp_path: Path) -> None:
     source = str(write(tmp_path, lines))
     who = ("--workspace", "ws", "--agent", "notes", "--user", "alice")
     made = harness_json("transcripts", "import", source, "--as", "old", *who, cwd=tmp_path)
-    assert (made["sessionId"], made["messages"], made["openCalls"]) == ("old", 2, 0)
+    assert (made["session_id"], made["messages"], made["open_calls"]) == ("old", 2, 0)
     reply = harness_json("chat", *who, "--session", "old", "--message", "What is my name?", cwd=tmp_path)
     assert reply["reply"] == "You said: “My name is Alice.”"
     assert [one["id"] for one in harness_json("sessions", "list", *who, cwd=tmp_path)["sessions"]] == ["old"]
@@ -287,5 +287,16 @@ def test_files_that_a_list_did_not_look_at_are_counted(tmp_path: Path) -> None:
     done = transcripts("list", ".", "--json", cwd=tmp_path)
 
     told = json.loads(done.stdout)
-    assert ([one["sessionId"] for one in told["sessions"]], told["filesLeftOut"]) == ([SESSION], 1)
+    assert ([one["session_id"] for one in told["sessions"]], told["files_left_out"]) == ([SESSION], 1)
     assert done.stderr == "warning: 1 older file was not looked at, only the newest 5,000; name a folder with fewer\n"
+
+
+def test_a_place_that_is_no_folder_is_passed_over_and_said(tmp_path: Path, home: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+
+    done = transcripts("list", "--json", cwd=tmp_path, HOME=str(home), PENGUIN_HOME=str(tmp_path / "file"))
+
+    told = json.loads(done.stdout)
+    assert (done.returncode, [one["session_id"] for one in told["sessions"]]) == (0, [SESSION])
+    assert told["passed_over"] == [str(tmp_path / "file")]
+    assert done.stderr == "warning: what may not be listed was passed over: file\n"

@@ -6,11 +6,13 @@ import re
 from pathlib import Path
 from typing import Any
 
+from starlette.responses import StreamingResponse
+
 import harness.errors
 from harness import HarnessAgent, RuntimeContext
 from harness.agent import AgentBuilder
 from harness.errors import CallCancelled
-from harness.hooks import Event, events
+from harness.hooks import Error, Event, events
 from harness.testing import ScriptedModel
 
 GUIDE = (Path(__file__).resolve().parents[2] / "docs/guide.md").read_text("utf-8")
@@ -98,3 +100,33 @@ async def test_a_stream_whose_client_goes_stops_its_call_and_the_same_key_goes_o
         assert '"text": "A whole answer."' in again[-1]
         said = [message.text for message in await agent.sessions(ctx).history("monday") if message.role == "user"]
         assert said == ["Hello"]
+
+
+async def test_a_client_that_goes_away_from_starlette_is_told_to_hooks_as_one_error(tmp_path: Path) -> None:
+    there, told = asyncio.Event(), []
+
+    async def wait() -> str:
+        """Wait for ever."""
+        there.set()
+        return await never(None)
+
+    async def ends(event: Error) -> None:
+        await asyncio.sleep(0.01)
+        told.append(type(event.error).__name__)
+
+    async def receive() -> dict[str, str]:
+        await there.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(_: object) -> None:
+        return
+
+    ctx = RuntimeContext(user_id="alice", session_id="monday")
+    model = ScriptedModel([ScriptedModel.tool_call("wait")])
+    async with HarnessAgent.builder().model(model).tool(wait).hook(ends).workspace(tmp_path).build() as agent:
+        namespace: dict[str, Any] = {"agent": agent}
+        exec(given("import asyncio, json") + "\n" + given("async def sse"), namespace)
+        response = StreamingResponse(namespace["sse"]("Hello", ctx, "one"), media_type="text/event-stream")
+        await response({"type": "http"}, receive, send)
+        assert told == ["CallCancelled"]
+        assert agent.running(ctx) is None

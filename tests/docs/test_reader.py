@@ -53,11 +53,14 @@ async def test_it_reads_a_session_that_was_taken_over_from_another_harness(tmp_p
     assert (sorted(origin), origin["format"]) == (["file", "format", "session", "sha256"], "vak")
 
 
-async def test_it_steps_over_half_a_line_that_a_crash_left(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "half", [b'{"type":"message","id":"half', b"[" * 100_000, bytes(60)], ids=["cut", "deep", "zeros"]
+)
+async def test_it_steps_over_half_a_line_that_a_crash_left(tmp_path: Path, half: bytes) -> None:
     async with agent_in(tmp_path, 1) as agent:
         await agent.call("one", ALICE)
     with (folder_in(tmp_path) / "s-1.log.jsonl").open("ab") as file:
-        file.write(b'{"type":"message","id":"half')
+        file.write(half)
     other = RuntimeContext(session_id="s-1", user_id="alice")
     async with agent_in(tmp_path, 1) as agent:
         await agent.call("two", other)

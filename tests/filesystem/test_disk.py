@@ -222,6 +222,60 @@ def test_the_folder_of_a_new_file_is_synced_once(tmp_path: Path, recorder: Recor
     assert recorder.synced == ["f", tmp_path.name, "f"]
 
 
+def test_a_first_append_whose_folder_cannot_be_synced_leaves_nothing(
+    tmp_path: Path, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = disk.AppendFile.open(tmp_path / "f")
+    with monkeypatch.context() as refusing:
+        refusing.setattr(os, "fsync", _refuse(errno.EIO))
+        with pytest.raises(PersistenceError, match="cannot sync the folder"):
+            file.append(b"one", sync=True)
+    assert (tmp_path / "f").read_bytes() == b""
+    file.close()
+    recorder.synced.clear()
+
+    assert disk.append(tmp_path / "f", b"one", sync=True) == 3
+    assert recorder.synced == ["f", tmp_path.name]
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOTSUP, errno.ENOSYS, errno.EBADF])
+def test_a_file_system_that_syncs_no_folders_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    monkeypatch.setattr(os, "fsync", _refuse(number))
+    disk.append(tmp_path / "a", b"x", sync=True, create=True)
+    disk.replace(tmp_path / "b", b"x", sync=True)
+
+    assert names(tmp_path) == ["a", "b"]
+
+
+def _refuse(number: int):
+    def refuse(descriptor: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    return refuse
+
+
+@pytest.mark.parametrize("stamp", ["its own", "the one it had"])
+def test_a_file_that_was_written_anew_is_another_whatever_its_time_says(tmp_path: Path, stamp: str) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(b"one")
+    before, times = disk.mark(path), path.stat()
+    while path.stat().st_ctime_ns == times.st_ctime_ns:  # a clock of the system may tick slowly
+        path.write_bytes(b"two")
+    if stamp != "its own":
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+    assert disk.mark(path) != before
+
+
+def test_of_a_file_only_the_beginning_is_read(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"abcdefg")
+
+    assert [*disk.read_blocks(tmp_path / "f", 2, length=5)] == [b"ab", b"cd", b"e"]
+    assert [*disk.read_blocks(tmp_path / "f", 4)] == [b"abcd", b"efg"]
+
+
 def test_unsynced_appends_can_be_synced_later(tmp_path: Path, recorder: Recorder) -> None:
     file = disk.AppendFile.open(tmp_path / "f")
     file.append(b"a", sync=False)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import PersistenceError, SessionBusy
+from harness.errors import FileMissing, PersistenceError, SessionBusy
 from harness.filesystem import FileLock
 
 HOLD = """
@@ -50,6 +50,12 @@ async def is_free(path: Path) -> bool:
         return False
     probe.release()
     return True
+
+
+async def test_a_lock_that_must_lie_in_a_folder_makes_none(tmp_path: Path) -> None:
+    with pytest.raises(FileMissing, match="is no folder; make it"):
+        await FileLock(tmp_path / "missing" / "s.lock", in_folder=True).acquire(1)
+    assert os.listdir(tmp_path) == []
 
 
 async def test_a_held_lock_is_busy_until_it_is_released(lock: FileLock) -> None:
@@ -281,3 +287,34 @@ def test_a_section_waits_for_the_one_before(lock: FileLock) -> None:
         order.append("second")
     thread.join()
     assert order == ["first", "second"]
+
+
+def test_a_lock_whose_event_loop_was_closed_goes_to_who_asks_next(lock: FileLock) -> None:
+    lost = FileLock(lock.path)
+    asyncio.run(lost.acquire(1))
+    asyncio.run(lock.acquire(0))
+
+    assert (lost.held, lock.held) == (False, True)
+    lost.release()
+    assert lock.held
+
+
+async def test_a_lock_whose_event_loop_runs_is_kept(lock: FileLock) -> None:
+    await lock.acquire(1)
+    with pytest.raises(SessionBusy):
+        await FileLock(lock.path).acquire(0)
+    assert lock.held
+
+
+def test_what_is_being_done_under_a_lost_lock_is_done_before_it_goes_to_another(lock: FileLock) -> None:
+    lost = FileLock(lock.path)
+    asyncio.run(lost.acquire(1))
+
+    def meanwhile() -> None:
+        with pytest.raises(SessionBusy):
+            asyncio.run(lock.acquire(0))
+
+    lost.work(meanwhile)
+    asyncio.run(lock.acquire(0))
+    with pytest.raises(PersistenceError, match="went to another call, since the event loop of this one was closed"):
+        lost.work(meanwhile)

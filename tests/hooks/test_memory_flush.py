@@ -1,5 +1,6 @@
 """Facts of a turn go to the tenant's daily file, off the reply path, and only that turn's."""
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -73,7 +74,10 @@ async def test_a_flush_that_fails_costs_a_log_line(workspace: Path, caplog: pyte
         call = agent.call("Hi.", ALICE)
         assert (await call).text == "Hello."
     assert call.warnings == []
-    assert "memory flush of session 's1' failed; the conversation is not affected" in caplog.text
+    assert (
+        "memory flush of agent 'notes', tenant 'alice', session 's1' failed; the conversation is not affected"
+        in caplog.text
+    )
 
 
 async def test_a_flush_is_no_part_of_the_session(workspace: Path) -> None:
@@ -114,7 +118,52 @@ async def test_too_much_waiting_work_is_refused_and_said_so(
     with caplog.at_level(logging.WARNING, logger="harness.agent"):
         async with agent_of(workspace, model) as agent:
             await agent.call("I like tea.", ALICE)
-    assert "memory flush of session 's1' was left out" in caplog.text
+    assert [record.getMessage() for record in caplog.records] == [
+        (
+            "memory flush of agent 'notes', tenant 'alice', session 's1' was left out: 0 wait already, of 0 at most and "
+            "32 of one tenant; conversations are not affected"
+        )
+    ]
+
+
+async def test_hundreds_of_refusals_are_two_lines_with_their_number(
+    workspace: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from harness.agent import lifecycle
+
+    monkeypatch.setattr(lifecycle, "_MAX_BACKLOG", 0)
+    model = Remembering(["ok"] * 20, [])
+    with caplog.at_level(logging.WARNING, logger="harness.agent"):
+        async with agent_of(workspace, model) as agent:
+            for n in range(20):
+                await agent.call("I like tea.", RuntimeContext(session_id=f"s{n}", user_id="alice"))
+    first, second = (record.getMessage() for record in caplog.records)
+    assert "session 's0' was left out: 0 wait" in first
+    assert "session 's19' was left out, and 18 other pieces of work before it: 0 wait" in second
+
+
+async def test_a_tenant_with_much_waiting_takes_no_place_of_another(
+    workspace: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from harness.agent import lifecycle
+
+    monkeypatch.setattr(lifecycle, "_MAX_IN_LANE", 2)
+    let_go = asyncio.Event()
+
+    async def fact(request: ModelRequest) -> str:
+        await let_go.wait()
+        return "- A fact."
+
+    model = Remembering(["ok"] * 4, [fact] * 3)
+    async with agent_of(workspace, model) as agent:
+        for n in range(3):
+            await agent.call("I like tea.", RuntimeContext(session_id=f"s{n}", user_id="alice"))
+        await agent.call("I like tea.", RuntimeContext(session_id="s1", user_id="bob"))
+        let_go.set()
+    assert [record.getMessage().split(":")[0] for record in caplog.records if "left out" in record.message] == [
+        "memory flush of agent 'notes', tenant 'alice', session 's2' was left out"
+    ]
+    assert (daily(workspace).count("- A fact."), daily(workspace, "bob").count("- A fact.")) == (2, 1)
 
 
 class Small(Remembering):

@@ -29,6 +29,20 @@ def test_everything_the_face_promises_is_there(tmp_path: Path) -> None:
     assert (done.stdout, done.stderr) == ("[]\n", "")
 
 
+@pytest.mark.parametrize("room", ["harness", "harness.models", "harness.testing", "harness.viewer"])
+def test_names_that_are_loaded_late_can_be_looked_up(tmp_path: Path, room: str) -> None:
+    code = f"import {room} as room; print(sorted(set(room.__all__) - set(dir(room))))"
+    assert run_python(code, tmp_path).stdout == "[]\n"
+
+
+def test_an_agent_without_a_name_is_the_one_that_the_command_line_means(tmp_path: Path) -> None:
+    code = (
+        "from harness import HarnessAgent; from harness.cli.options import DEFAULT_AGENT; "
+        "print(HarnessAgent.builder().model('offline').build().config.agent_id == DEFAULT_AGENT)"
+    )
+    assert run_python(code, tmp_path).stdout == "True\n"
+
+
 def test_the_face_has_what_outside_checks_call(tmp_path: Path) -> None:
     names = "HarnessAgent RuntimeContext Msg Toolkit tool CompactionConfig WorkingSet"
     code = f"import harness; print([name for name in '{names}'.split() if name not in harness.__all__])"

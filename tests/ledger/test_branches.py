@@ -263,6 +263,41 @@ async def test_what_each_request_showed_can_be_proved_in_the_copy_too(workspace:
     assert [(await tree.context_at(request)).exact for request in begun] == [True] * 3
 
 
+async def test_a_copy_has_the_title_and_the_labels_of_its_lines_whenever_they_were_given(workspace: Path) -> None:
+    agent, model, replies = await talked(workspace)
+    sessions = agent.sessions("alice")
+    for line, name in ((replies[0], "old"), (replies[2], "beyond"), (replies[1], "old"), (replies[0], "first")):
+        await sessions.label("s1", line, name)
+    await sessions.rename("s1", "Working title")
+    await sessions.branch("s1", replies[1])
+    await sessions.rename("s1", "About q0")
+    await sessions.label("s1", replies[1], "second")
+    await sessions.fork("s1", replies[1], to="copy")
+    new_process()
+    assert await sessions.labels("copy") == {"old": replies[1], "first": replies[0], "second": replies[1]}
+    assert {info.id: info.title for info in await sessions.list()} == {"s1": "About q0", "copy": "About q0"}
+    assert [entry["data"]["title"] for entry in of_kind(ledger(workspace, "copy"), "title")] == ["About q0"]
+    assert (await sessions.verify("copy")).findings == ()
+    await agent.call("on", COPY)
+    assert [text for _, text in shown(model.requests[-1])] == ["q0", "one", "q1", "two", "on"]
+    assert await sessions.labels(await sessions.fork("copy", replies[0])) == {"first": replies[0]}
+
+
+async def test_a_copy_does_not_take_the_id_of_a_session_that_lives_in_a_store_alone(workspace: Path) -> None:
+    store = InMemorySession()
+    agent, model, replies = await talked(workspace, session=store)
+    await agent.call("mine", COPY)
+    for name in ("copy.log.jsonl", "copy.head.json"):
+        (sessions_folder(workspace) / name).unlink()
+    new_process()
+    with pytest.raises(SessionExists, match="in the store of its state"):
+        await agent.sessions("alice").fork("s1", replies[0], to="copy")
+    await agent.call("on", COPY)
+    assert [text for _, text in shown(model.requests[-1])] == ["mine", "later 0", "on"]
+    assert await agent.sessions("alice").delete("copy")
+    assert await agent.sessions("alice").fork("s1", replies[0], to="copy") == "copy"
+
+
 async def test_a_copy_keeps_large_contents_when_its_source_is_deleted(workspace: Path) -> None:
     agent, _, _ = await talked(workspace, "x" * 300_000)
     await agent.sessions("alice").fork("s1", to="copy")

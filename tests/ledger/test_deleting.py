@@ -1,5 +1,7 @@
 """A deleted conversation does not come back: not after a crash or a power cut, not from a store that nobody told."""
 
+import errno
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -91,6 +93,51 @@ async def test_a_snapshot_that_was_restored_after_the_deletion_is_ignored(tmp_pa
     if lost != "nothing":
         (context_folder(tmp_path) / "memory.json").write_bytes(b"\0" * 512)
     assert await seen(tmp_path, new_process) == [("user", "new")]
+
+
+async def test_a_conversation_that_was_deleted_many_times_does_not_come_back(tmp_path, new_process):
+    for number in range(9):
+        await said(tmp_path, f"{SECRET} {number}")
+        shutil.copytree(context_folder(tmp_path), tmp_path / f"copy-{number}")
+        async with agent_of(tmp_path, ScriptedModel()) as agent:
+            await agent.sessions("alice").delete("s1")
+    shutil.copytree(tmp_path / "copy-0", context_folder(tmp_path))
+    assert await seen(tmp_path, new_process) == [("user", "new")]
+
+
+async def test_an_older_ledger_that_was_imported_again_is_not_taken_for_a_deleted_one(tmp_path, new_process):
+    await said(tmp_path, "first")
+    async with agent_of(tmp_path, ScriptedModel()) as agent:
+        await agent.sessions("alice").export("s1", tmp_path / "bundle")
+        await agent.sessions("alice").delete("s1")
+    for number in range(9):
+        await said(tmp_path, f"{SECRET} {number}")
+        async with agent_of(tmp_path, ScriptedModel()) as agent:
+            await agent.sessions("alice").delete("s1")
+    async with agent_of(tmp_path, ScriptedModel(["yes"])) as agent:
+        await agent.sessions("alice").import_session(tmp_path / "bundle")
+        await agent.call("second", ALICE)
+    assert await seen(tmp_path, new_process) == [("user", text) if n % 2 == 0 else ("assistant", text) for n, text in
+        enumerate(["first", "ok", "second", "yes", "new"])]  # fmt: skip
+
+
+async def test_on_a_full_disk_a_session_can_be_deleted_to_make_room(tmp_path, monkeypatch):
+    await said(tmp_path, SECRET, LONG)
+    real = os.open
+
+    def full(path: Any, flags: int, *rest: Any, **options: Any) -> int:
+        if flags & os.O_CREAT and not os.path.exists(path):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(path, flags, *rest, **options)
+
+    async with agent_of(tmp_path, ScriptedModel()) as agent:
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "open", full)
+            assert await agent.sessions("alice").delete("s1")
+        assert sorted(path.name for path in sessions_folder(tmp_path).glob("s1*")) == ["s1.head.json"]
+        assert list(sessions_folder(tmp_path).glob("files/*/*")) == []
+        with pytest.raises(SessionNotFound):
+            await agent.sessions("alice").verify("s1")
 
 
 async def test_what_a_module_kept_of_a_deleted_session_does_not_come_back(tmp_path, new_process):

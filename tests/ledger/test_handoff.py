@@ -2,12 +2,14 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "agent"))
 from agentkit import (
     ALICE,
+    agent_of,
     call_of,
     context_folder,
     inexact,
@@ -23,6 +25,7 @@ from harness import HarnessAgent, RuntimeContext
 from harness.agent import open_session
 from harness.errors import SessionExists, SessionNotFound
 from harness.hooks import CompactionConfig
+from harness.sessions import InMemorySession
 from harness.testing import ScriptedModel
 
 NEXT = RuntimeContext(session_id="next", user_id="alice")
@@ -122,6 +125,22 @@ async def test_neither_another_users_session_nor_an_existing_one_is_touched(work
         with pytest.raises(SessionExists):
             await agent.sessions("alice").handoff("next", "s1")
     assert not sessions_folder(workspace, "bob").exists() or list(sessions_folder(workspace, "bob").iterdir()) == []
+
+
+@pytest.mark.parametrize("store", [InMemorySession, None], ids=["own", "workspace"])
+async def test_a_session_that_lives_in_a_store_alone_is_not_taken_for_a_new_one(workspace: Path, store: Any) -> None:
+    model = ScriptedModel(["one", "mine", "on"])
+    async with agent_of(workspace, model, **({"session": store()} if store else {})) as agent:
+        await agent.call("old", ALICE)
+        await agent.call("secret", NEXT)
+        for name in ("next.log.jsonl", "next.head.json"):
+            (sessions_folder(workspace) / name).unlink()
+        open_session._cache._open.clear()
+        with pytest.raises(SessionExists, match="in the store of its state"):
+            await agent.sessions("alice").handoff("s1", "next")
+        assert not (sessions_folder(workspace) / "next.log.jsonl").exists()
+        await agent.call("go on", NEXT)
+    assert [text for _, text in shown(model.requests[2])] == ["secret", "mine", "go on"]
 
 
 async def test_an_ordinary_session_has_nothing_of_it(workspace: Path) -> None:

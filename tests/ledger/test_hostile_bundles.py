@@ -15,7 +15,7 @@ from agentkit import ALICE, agent_of, sessions_folder, shown
 
 from harness import RuntimeContext
 from harness.errors import SessionDamaged
-from harness.sessions import verify_chain
+from harness.sessions import verify_bytes, verify_chain
 from harness.testing import ScriptedModel
 
 LONG = "the contract " * 25_000
@@ -133,3 +133,31 @@ async def test_lines_that_make_no_tree_are_named_and_refused(tmp_path, kind):
     found = [(finding.kind, finding.line, finding.error) for finding in verify_chain(ledger)]
     assert found == [(kind.strip(), 4 if kind == "doubled" else 3, True)]
     await refused(tmp_path / "w", rewritten(bundle, {"session.log.jsonl": ledger}), kind.strip())
+
+
+def _header_again(lines: list[dict[str, Any]]) -> None:
+    lines.insert(3, {**lines[0], "id": lines[2]["id"] + "0", "ledgerId": lines[2]["id"], "parentId": lines[2]["id"]})
+
+
+def _erased(lines: list[dict[str, Any]]) -> None:
+    kept = {key: lines[3][key] for key in ("id", "parentId", "timestamp")}
+    lines[3] = {"type": "redacted", **kept, "lineHash": "0" * 64, "reason": "asked for"}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"), [(_header_again, "a second header"), (_erased, "says that a line was erased here")]
+)
+async def test_lines_that_no_writer_leaves_there_are_named_refused_and_not_copied(tmp_path, change, words):
+    bundle = await exported(tmp_path / "source", "hello")
+    with zipfile.ZipFile(bundle) as archive:
+        lines = [json.loads(line) for line in archive.read("session.log.jsonl").splitlines()]
+    change(lines)
+    ledger = relinked(lines)
+    assert verify_chain(ledger) == []
+    found = [(each.kind, each.line, each.error) for each in verify_bytes([ledger], None) if words in each.text]
+    assert found == [("foreign", 4, True)]
+    await refused(tmp_path / "w", rewritten(bundle, {"session.log.jsonl": ledger}), words)
+    (sessions_folder(tmp_path / "source") / "s1.log.jsonl").write_bytes(ledger)
+    async with agent_of(tmp_path / "source", ScriptedModel()) as agent:
+        with pytest.raises(SessionDamaged, match=words):
+            await agent.sessions("alice").fork("s1")

@@ -160,6 +160,15 @@ def test_a_cookie_among_headers_goes() -> None:
     }
 
 
+def test_a_name_that_is_a_secret_goes_and_its_value_stays() -> None:
+    key = f"ghp_{'a1' * 18}"
+    block = {"type": "toolUse", "id": key, "input": {key: 1, f"{key}b": {key: 2}, "path": 3}}
+
+    found = default_redactor({"content": [block]})["content"][0]
+
+    assert found["input"] == {"[redacted]": 1, "[redacted]#2": {"[redacted]": 2}, "path": 3}
+
+
 def test_what_names_things_stays() -> None:
     call = {"type": "toolUse", "id": SECRET, "name": "look", "input": {}}
     assert default_redactor({"id": SECRET, "role": "assistant", "content": [call]})["content"] == [call]

@@ -1,5 +1,7 @@
 """A call on a damaged session says what it has to do without, once, and what to run."""
 
+import json
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -7,7 +9,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "agent"))
-from agentkit import ALICE, agent_of, sessions_folder
+from agentkit import ALICE, agent_of, context_folder, json_lines, sessions_folder
 
 from harness.agent import open_session
 from harness.sessions.cache import SessionCache
@@ -40,7 +42,7 @@ async def test_unreadable_lines_are_counted_and_placed(workspace: Path, ledger: 
     [told] = await warnings_of_next(workspace)
     assert told == (
         "session 's1': 2 damaged places were stepped over: line 2 (bad), line 5 (bad); "
-        "`harness sessions verify s1` says what is missing"
+        "verify the session to see what is missing"
     )
 
 
@@ -58,3 +60,56 @@ async def test_a_cut_end_is_told_until_the_ledger_notes_it(workspace: Path, ledg
     assert first.startswith("session 's1': 1 damaged place was stepped over: line ")
     assert "(truncated)" in first
     assert await warnings_of_next(workspace) == []
+
+
+@pytest.mark.parametrize("damage", ["torn", "missing"])
+async def test_where_only_the_anchor_is_gone_nothing_is_said_to_be_stepped_over(
+    workspace: Path, ledger: Path, damage: str
+) -> None:
+    anchor = ledger.with_name("s1.head.json")
+    if damage == "torn":
+        anchor.write_bytes(anchor.read_bytes()[:200].ljust(512, b"\0"))
+    else:
+        anchor.unlink()
+    [told] = await warnings_of_next(workspace)
+    assert told == (
+        "session 's1': all lines were read, but its anchor is missing or damaged, as after a power cut, so that nobody "
+        "can say whether they are all as they were written; verify the session to have the rest checked"
+    )
+    assert await warnings_of_next(workspace) == []
+
+
+async def test_a_session_that_was_killed_in_its_first_request_lost_nothing(workspace: Path, ledger: Path) -> None:
+    """No anchor was due: nothing had been synced, and nobody had been answered."""
+    edit(ledger, lambda lines: [*lines[: _request(lines) + 1], b""])
+    ledger.with_name("s1.head.json").unlink()
+    shutil.rmtree(context_folder(workspace))
+    assert await warnings_of_next(workspace) == []
+
+
+def _request(lines: list[bytes]) -> int:
+    return next(number for number, line in enumerate(lines) if b'"type":"request_begin"' in line)
+
+
+@pytest.mark.parametrize("where", ["in the middle", "last"])
+async def test_a_line_that_was_edited_to_be_shorter_is_not_noted_as_cut_off(
+    workspace: Path, ledger: Path, where: str
+) -> None:
+    edit(ledger, lambda lines: _shorter(lines, where))
+    [told] = await warnings_of_next(workspace)
+    assert told.startswith(
+        "session 's1': all lines were read, but its anchor is not that of this ledger's end, so that"
+    )
+    noted = [line["data"]["found"] for line in json_lines(ledger) if line.get("kind") == "damage"]
+    assert [item["kind"] for found in noted for item in found] == ["unanchored"]
+
+
+def _shorter(lines: list[bytes], where: str) -> list[bytes]:
+    number = -2 if where == "last" else next(n for n, line in enumerate(lines) if b"Hello." in line)
+    entry = json.loads(lines[number])
+    if where == "last":
+        entry.pop("turnId")
+    else:
+        entry["message"]["content"][0]["text"] = "Bye."
+    lines[number] = json.dumps(entry, separators=(",", ":")).encode()
+    return lines

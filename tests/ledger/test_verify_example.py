@@ -10,6 +10,10 @@ from pathlib import Path
 import pytest
 from mutations import KINDS, flip_a_bit, insert_garbage, sessions_of
 
+from harness.sessions.layout import Owner, SessionFiles
+from harness.sessions.verify import verify_session
+
+OWNER = Owner("s", "crash", ("alice",))
 SCRIPT = Path(__file__).parents[2] / "examples/verify_ledger.py"
 
 
@@ -61,6 +65,27 @@ def test_it_notices_what_the_library_notices(ledger, folder, mutate):
     for _ in range(100 if mutate is flip_a_bit else 20):
         (folder / "s.log.jsonl").write_bytes(mutate(chance, lines))
         assert list(module.problems(folder / "s.log.jsonl")) != []
+
+
+@pytest.mark.parametrize(
+    "end",
+    [b"[" * 100_000 + b"\n", b'{"a":' * 5_000 + b"\n", bytes(100) + b"\n", b'{"type":"mess\n', b"\xef\xbb\xbf{}\n"],
+    ids=["deep list", "deep object", "zeros", "half a line", "a mark"],
+)
+def test_a_whole_line_at_the_end_that_cannot_be_read_was_put_there(folder, end):
+    ledger = folder / "s.log.jsonl"
+    number = len(ledger.read_bytes().split(b"\n"))
+    ledger.write_bytes(ledger.read_bytes() + end)
+    assert run(ledger) == (1, [f"line {number} cannot be read, and no crash leaves a whole line so"])
+    assert not verify_session(SessionFiles(folder, "s"), OWNER).ok
+
+
+@pytest.mark.parametrize("end", [b"[" * 100_000, bytes(100), b'{"type":"mess', b"\n", b"  \n"])
+def test_half_a_line_or_a_blank_one_at_the_end_is_what_a_crash_leaves(folder, end):
+    ledger = folder / "s.log.jsonl"
+    ledger.write_bytes(ledger.read_bytes() + end)
+    assert run(ledger) == (0, ["as it was written"])
+    assert verify_session(SessionFiles(folder, "s"), OWNER).ok
 
 
 def test_without_a_ledger_it_says_so_in_one_line(tmp_path):

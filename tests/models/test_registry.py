@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from harness.errors import ConfigError, MissingExtra
+from harness.errors import ConfigError, MissingExtra, MissingSetting
 from harness.models import OfflineModel, providers, register_model, resolve_model
 from harness.models.pydantic_ai_errors import is_overflow, setup_error
 
@@ -89,9 +89,22 @@ def test_a_missing_key_is_named_before_any_request(monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 
-    with pytest.raises(ConfigError, match=r"OPENAI_API_KEY$") as caught:
+    with pytest.raises(MissingSetting, match=r"OPENAI_API_KEY$") as caught:
         resolve_model("openai:gpt-5-mini")
     assert "pydantic" not in str(caught.value).lower()
+
+
+@pytest.mark.parametrize(
+    ("said", "variable"),
+    [
+        ("Set the `OLLAMA_BASE_URL` environment variable or pass it", "OLLAMA_BASE_URL"),
+        ("You must provide a `region_name` or a boto3 client for Bedrock Runtime.", "AWS_DEFAULT_REGION"),
+    ],
+)
+def test_what_the_environment_lacks_is_named_by_its_variable(said, variable):
+    error = setup_error(ValueError(said), "own:m")
+    assert isinstance(error, MissingSetting)
+    assert error.variable == variable
 
 
 def test_a_provider_by_name_has_that_name(monkeypatch):

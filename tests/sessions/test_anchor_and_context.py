@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.ids import MAX_ID_BYTES
+from harness.ids import MAX_ID_BYTES, new_id
 from harness.sessions import Anchor, Position, SessionTree
-from harness.sessions.anchor import encode_anchor, parse_anchor
+from harness.sessions.anchor import encode_anchor, is_deleted, parse_anchor
 
 HASH = "ab" * 32
 LEDGER = "01a22e21-7630-7feb-9bcc-1d7a9820ae8c"
@@ -44,6 +44,23 @@ def test_of_many_deleted_ledgers_the_newest_are_remembered():
     assert parsed is not None
     assert 1 <= len(parsed.deleted) < 50
     assert parsed.deleted[-1] == f"{49:036}"
+
+
+@pytest.mark.parametrize("session", ["s", "x" * 60, "\u00e9" * 100])
+@pytest.mark.parametrize("key", [None, b"k" * 16])
+def test_of_deleted_ledgers_none_is_forgotten_however_many_there_are(session, key):
+    ids, deleted = [new_id() for _ in range(40)], ()
+    for ledger_id in ids:
+        # A ledger lives behind each deletion: its anchor has less room than the one that stays behind.
+        for count in (0, 10**9):
+            anchor = _anchor(session, count=count, bytes=count, boundary=Position(count, count), deleted=deleted)
+            parsed = parse_anchor(encode_anchor(anchor, key))
+            assert parsed is not None
+            deleted = parsed.deleted
+        deleted = (*deleted, ledger_id)
+    assert [is_deleted(ledger_id, deleted) for ledger_id in ids] == [True] * 40
+    assert not is_deleted(new_id(), deleted)
+    assert not is_deleted("no id of ours", deleted)
 
 
 @given(st.integers(0, 511 * 8 - 1))

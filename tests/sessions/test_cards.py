@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from harness.models.tokens import estimate_tokens
 from harness.sessions import Turn, card_words, cards_message, numbered_line, turn_card
-from harness.sessions.cards import CARDS_FRAME
+from harness.sessions.cards import CARDS_FRAME, in_short
 
 
 def card(**fields: Any) -> dict[str, Any]:
@@ -60,6 +60,21 @@ def test_each_part_of_a_line_is_bounded() -> None:
     assert len(line) < 1200
     assert "tool11, 29 more → answered: " in line
     assert "because because…" in line
+
+
+@pytest.mark.parametrize(
+    ("text", "short"),
+    [
+        ("word " * 59 + "end. " + "more", "word " * 59 + "end."),
+        ("word " * 60 + "end. more", ("word " * 60).strip()),
+        ("First.\nSecond " + "word " * 60, "First."),
+        ("a  b\tc " * 30, ("a b c " * 20).strip()),
+        ("e.g.this " + "x" * 500, ("e.g.this " + "x" * 500)[:400] + "…"),
+        ("  short\ntext. ", "short\ntext."),
+    ],
+)
+def test_of_a_long_text_the_first_sentence_is_shown_or_its_first_sixty_words(text: str, short: str) -> None:
+    assert in_short(text) == short
 
 
 def test_a_line_is_one_line_whatever_ends_lines_in_any_script() -> None:

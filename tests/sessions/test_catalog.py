@@ -122,10 +122,16 @@ async def test_any_session_id_comes_back_from_its_file(make_tree, talk, catalog,
     assert await _ids(catalog) == [name]
 
 
+async def _more(make_tree, talk, number, session="s-1"):
+    async with make_tree(session).writing() as tree:
+        await talk.turn(tree, number)
+
+
 async def test_noted_turns_are_counted_on_top_of_the_index(make_tree, talk, folder, catalog):
     await _make(make_tree, talk, "s-1")
     await catalog.list()
-    for _ in range(3):
+    for number in (2, 3, 4):
+        await _more(make_tree, talk, number)
         catalog.note_turn("s-1", prompt="later", summary="sum")
     await catalog.aclose()
     stored = json.loads((folder / "sessions.json").read_bytes())["sessions"]["s-1"]
@@ -143,6 +149,7 @@ async def test_the_first_turn_is_not_counted_twice(make_tree, talk, folder, cata
 async def test_listing_between_notes_counts_each_once(make_tree, talk, catalog):
     await _make(make_tree, talk, "s-1")
     await catalog.list()
+    await _more(make_tree, talk, 2)
     catalog.note_turn("s-1")
     await catalog.list()
     assert [info.turns for info in await catalog.list()] == [2]

@@ -10,7 +10,7 @@ from harness.ids import encode_name
 from harness.sessions import SessionTree, verify_chain
 from harness.sessions.anchor import parse_anchor
 from harness.sessions.entries import build_line
-from harness.sessions.index import encode_index, parse_index
+from harness.sessions.index import encode_index, list_ledger, read_index
 
 
 @pytest.fixture(scope="module")
@@ -72,12 +72,12 @@ def test_the_context_file_of_the_example_copies_its_messages(page, example):
     assert (json.loads(head)["seq"], json.loads(head)["hash"]) == (6, _sha256(raw[5]))
 
 
-def test_the_list_of_the_example_is_one(page):
+def test_the_list_of_the_example_is_one(page, example, tmp_path):
     raw = _blocks(page, "json")[1].encode().rstrip(b"\n")
-    infos = parse_index(raw)
-    assert infos is not None
-    assert list(infos) == ["s-1"]
-    assert encode_index(infos) == raw
+    listed = read_index(raw)
+    assert encode_index(listed) == raw
+    (tmp_path / "s-1.log.jsonl").write_bytes(example)
+    assert listed == {"s-1": list_ledger("s-1", tmp_path / "s-1.log.jsonl")}
 
 
 def test_the_library_reads_the_example(example, tmp_path):

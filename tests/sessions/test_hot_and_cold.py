@@ -54,6 +54,9 @@ class Story:
         assert project(self.tree._store.conversation.path) == self.tree.view()
         assert cold.boundary == self.tree.boundary
         assert cold.states() == self.tree.states()
+        assert cold.turn == self.tree.turn
+        said = [message["id"] for turn in cold.view().turns for message in turn.messages]
+        assert [*map(cold.entry_id, said)] == [*map(self.tree.entry_id, said)]
         assert (cold.count, cold.bytes, cold.last_hash, cold.leaf) == (
             self.tree.count, self.tree.bytes, self.tree.last_hash, self.tree.leaf,
         )  # fmt: skip

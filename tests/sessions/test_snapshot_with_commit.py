@@ -8,7 +8,7 @@ import pytest
 
 from harness.errors import PersistenceError
 from harness.filesystem import disk, locks
-from harness.sessions import JsonSession, SessionTree, SnapshotWriter, load_snapshot
+from harness.sessions import JsonSession, SessionTree, SnapshotWriter, WorkspaceSession, load_snapshot
 from harness.sessions.reconcile import LedgerWins, reconcile
 from harness.sessions.snapshot import Snapshot
 from harness.state import SessionKey
@@ -21,7 +21,7 @@ class Talk:
 
     def __init__(self, folder: Path) -> None:
         self.tree = SessionTree(folder / "sessions", "s", agent="a", namespace=())
-        self.store = JsonSession(folder / "store")
+        self.store: JsonSession | WorkspaceSession = JsonSession(folder / "store")
         self.writer = SnapshotWriter()
 
     def say(self, text: str) -> None:
@@ -110,6 +110,43 @@ async def test_a_busy_store_does_not_hold_up_the_commit_and_save_makes_up_for_it
             talk.plan()
             await talk.tree.commit()
         assert texts(await talk.stored()) == ["one"]
+        await talk.save()
+        snapshot = await talk.stored()
+        assert (texts(snapshot), snapshot.position) == (["one", "two"], talk.position(2))
+
+
+async def test_beside_the_ledger_its_lock_is_enough_and_no_other_is_waited_for(tmp_path: Path) -> None:
+    talk = Talk(tmp_path / "tenants" / "_" / "agents" / "a")
+    talk.store = WorkspaceSession(tmp_path, "a")
+    async with talk.tree.writing():
+        await talk.began()
+        talk.say("two")
+        with locks.FileLock(tmp_path / "tenants" / "_" / "agents" / "a" / "context" / "s" / ".hold").hold(0):
+            talk.plan()
+            await talk.tree.commit()
+        snapshot = await talk.stored()
+        assert (texts(snapshot), snapshot.position) == (["one", "two"], talk.position(2))
+
+
+async def test_a_store_of_another_session_is_not_beside_the_ledger(tmp_path: Path) -> None:
+    files = Talk(tmp_path / "tenants" / "_" / "agents" / "a").tree.files
+    store = WorkspaceSession(tmp_path, "a")
+    assert store.is_beside(KEY, files)
+    assert not store.is_beside(SessionKey((), "a", "t"), files)
+    assert not store.is_beside(SessionKey((), "b", "s"), files)
+    assert not store.is_beside(SessionKey(("alice",), "a", "s"), files)
+    assert not WorkspaceSession(tmp_path / "elsewhere", "a").is_beside(KEY, files)
+
+
+async def test_a_folder_of_states_that_was_removed_comes_back(tmp_path: Path) -> None:
+    talk = Talk(tmp_path / "tenants" / "_" / "agents" / "a")
+    talk.store = WorkspaceSession(tmp_path, "a")
+    async with talk.tree.writing():
+        await talk.began()
+        disk.remove_tree(tmp_path / "tenants" / "_" / "agents" / "a" / "context" / "s")
+        talk.say("two")
+        talk.plan()
+        await talk.tree.commit()
         await talk.save()
         snapshot = await talk.stored()
         assert (texts(snapshot), snapshot.position) == (["one", "two"], talk.position(2))

@@ -361,3 +361,26 @@ async def test_a_session_deleted_through_the_api_does_not_come_back_from_a_handl
         await talk.turn(tree, 2)
     assert talk.ids(tree) == ["u2", "a2"]
     assert tree.ledger_id != old
+
+
+@pytest.mark.parametrize("killed", [True, False])
+async def test_the_name_of_a_ledger_is_synced_by_whoever_syncs_it_first(make_tree, folder, monkeypatch, killed):
+    """Its first writer may have been killed before that."""
+    async with make_tree().writing() as tree:
+        tree.add("custom", {"kind": "n"})
+    if killed:
+        (folder / "s-1.head.json").unlink()
+    synced, real = [], os.fsync
+
+    def noted(descriptor: int) -> None:
+        synced.append(descriptor)
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    async with make_tree().writing() as tree:
+        for _ in range(2):
+            tree.add("custom", {"kind": "n"})
+            await tree.commit(sync=True)
+    async with tree.writing():
+        tree.add("custom", {"kind": "n"})
+    assert len(synced) == killed

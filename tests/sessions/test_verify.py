@@ -76,6 +76,13 @@ def test_a_gap_says_which_lines_are_missing():
     assert found.text.startswith("lines 5 to 7 are missing before it")
 
 
+def test_a_gap_of_one_line_says_so():
+    lines = _lines()
+    del lines[4]
+    (found,) = verify_chain(b"\n".join(lines) + b"\n")
+    assert found.text.startswith("line 5 is missing before it")
+
+
 def test_swapped_lines_are_reordered():
     lines = _lines()
     lines[4], lines[5] = lines[5], lines[4]

@@ -209,7 +209,10 @@ async def test_a_timeout_is_an_error_result_and_stops_the_tool(scope):
 
     assert stopped.is_set()
     assert result.is_error
-    assert result.text == "Error: slow took longer than 0.02 s and was stopped; ask for less, or try later"
+    assert result.text == (
+        "Error: slow took longer than 0.02 s and is not waited for any more; whether it has an effect is not known: "
+        "see what came of it before you ask for the same again"
+    )
 
 
 async def test_a_generator_is_closed_before_the_result_when_no_one_can_listen(scope):
@@ -276,7 +279,7 @@ async def test_an_exception_becomes_a_result_and_a_warning_with_traceback(scope,
 
     assert (result.is_error, result.text) == (True, "Error: ValueError: no such thing")
     assert caplog.records[0].exc_info[0] is ValueError
-    assert "session s1, call call-1" in caplog.text
+    assert "session 's1', call call-1" in caplog.text
 
 
 async def test_a_tool_error_speaks_for_itself(scope, caplog):

@@ -118,3 +118,23 @@ def test_a_damaged_database_is_refused_by_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(TranscriptRefused) as refused:
         read(path)
     assert refused.value.code in ("unreadable", "unknown_format")
+
+
+def test_a_database_that_a_crash_left_in_the_middle_of_a_change_says_what_to_do(tmp_path: Path) -> None:
+    writer = make(tmp_path / "opencode.db")
+    writer.execute("pragma wal_checkpoint(truncate)")
+    writer.execute("pragma journal_mode=delete")
+    writer.execute("pragma cache_size=1")
+    for number in range(2, 600):
+        writer.execute("insert into message values(?, 's1', ?)", (f"m{number}", "x" * 200))
+    (tmp_path / "left").mkdir()
+    for name in ("opencode.db", "opencode.db-journal"):
+        shutil.copy(tmp_path / name, tmp_path / "left" / name)
+    writer.rollback()
+    writer.close()
+    raw = bytearray((tmp_path / "left/opencode.db").read_bytes())
+    raw[4096:] = b"\0" * (len(raw) - 4096)
+    (tmp_path / "left/opencode.db").write_bytes(raw)
+
+    with pytest.raises(TranscriptRefused, match=r"in the middle of a change.*open it with its program once"):
+        read(tmp_path / "left/opencode.db")

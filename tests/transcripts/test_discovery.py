@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
-from harness.errors import ConfigError, TranscriptRefused
+from harness.errors import ConfigError, PersistenceError, TranscriptRefused
 from harness.filesystem import disk
+from harness.filesystem.disk import DirItem
 from harness.transcripts import candidates, discover, read
+from harness.transcripts.discovery import usual_listing
+from harness.transcripts.listing import listing
 from harness.transcripts.times import day_of, stamp
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "transcripts"
@@ -65,6 +68,41 @@ def test_sessions_can_be_asked_for_by_folder_and_format(tmp_path: Path) -> None:
     assert discover(home=tmp_path, env={}, formats=["codex"]) == []
     with pytest.raises(ConfigError, match="no transcript format is called 'word'"):
         discover(home=tmp_path, env={}, formats=["word"])
+
+
+def close(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Let nobody list the folders of a name."""
+    as_it_was = disk.list_folder
+
+    def refused(path: Path) -> list[DirItem]:
+        if path.name == name:
+            raise PersistenceError(f"cannot list {path}: permission denied")
+        return as_it_was(path)
+
+    monkeypatch.setattr(disk, "list_folder", refused)
+
+
+def test_a_folder_that_may_not_be_listed_takes_no_other_away_and_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path / ".claude/projects/open/one.jsonl", claude("Sort it.", 1))
+    put(tmp_path / ".claude/projects/secret/two.jsonl", claude("Other.", 2))
+    close(monkeypatch, "secret")
+
+    usual, named = usual_listing(home=tmp_path, env={}), listing(tmp_path / ".claude")
+
+    for found in (usual, named):
+        assert [one.title for one in found.sessions] == ["Sort it."]
+        assert found.closed == (str(tmp_path / ".claude/projects/secret"),)
+        assert found.note == "what may not be listed was passed over: secret"
+
+
+@pytest.mark.parametrize("where", ["/dev/null", "bad\0name", "/" + "a" * 5000, "~nobody-here/x"])
+@pytest.mark.parametrize("variable", ["HERMES_HOME", "CLAUDE_CONFIG_DIR", "PENGUIN_HOME", "HARNESS_WORKSPACE"])
+def test_a_setting_that_leads_to_no_folder_takes_no_other_place_away(tmp_path: Path, variable: str, where: str) -> None:
+    put(tmp_path / ".claude/projects/p/one.jsonl", claude("Sort it.", 1))
+
+    assert [one.title for one in discover(home=tmp_path, env={variable: where})] == ["Sort it."]
 
 
 def test_sub_agents_are_listed_only_when_asked_for(tmp_path: Path) -> None:

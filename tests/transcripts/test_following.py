@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
+from follower import Follower
 from growing import KINDS, Gemini, GeminiDocument, Growing, Hermes, Opencode, Penguin, Pi
 
-from harness.transcripts import Page, page, read, summary
+from harness.transcripts import read, summary
 
 Make = Callable[[type[Growing]], Growing]
 
@@ -26,23 +27,6 @@ def make(tmp_path: Path) -> Iterator[Make]:
     yield begin
     for session in made:
         session.close()
-
-
-class Follower:
-    """Somebody who has a page open: turns by their keys, later ones in the place of earlier."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.page = page(path, window=1024 * 1024)
-        self.texts = self._texts()
-
-    def look(self) -> Page:
-        self.page = page(self.path, where="after", cursor=self.page.after)
-        self.texts = self._texts() if self.page.gap else self.texts | self._texts()
-        return self.page
-
-    def _texts(self) -> dict[str, str]:
-        return {turn.key: turn.text for turn in self.page.turns}
 
 
 def texts_of(path: Path) -> dict[str, str]:
@@ -169,8 +153,8 @@ def test_a_conversation_that_goes_on_from_an_earlier_turn_is_told_to_a_follower(
         {"type": "message", "id": "x", "parentId": "e0000015", "timestamp": "2026-03-02T00:00:00Z", "message": message}
     )
 
-    assert follower.look().gap
-    asides = {turn.text: turn.aside for turn in follower.page.turns if turn.kind == "prompt"}
+    assert follower.look().turns[0].text == "prompt 4."
+    asides = {turn.text: turn.aside for turn in follower.turns.values() if turn.kind == "prompt"}
     assert asides == {
         **dict.fromkeys(f"prompt {number}." for number in range(4)),
         **dict.fromkeys((f"prompt {number}." for number in range(4, 8)), "abandoned"),

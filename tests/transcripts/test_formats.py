@@ -199,7 +199,7 @@ def test_penguin_shards_are_one_session_whichever_is_named() -> None:
     transcript = read(PENGUIN)
 
     assert kinds(transcript) == [
-        *("prompt", "answer", "results", "context", "prompt", "answer", "context", "compaction"),
+        *("prompt", "answer", "results", "context", "queued", "answer", "context", "compaction"),
         *("compaction", "prompt", "answer", "results", "answer"),
     ]
     assert transcript.session_id == "session-2026-07-18-23-59-50-1a2b3c4d"

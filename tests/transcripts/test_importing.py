@@ -9,7 +9,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from sample_session import PICTURE, SEALED, SESSION, answered, call, lines_of, said, sample
 
-from harness.errors import SessionExists
+from harness.errors import SessionExists, TranscriptRefused
 from harness.filesystem import disk
 from harness.sessions import SessionTree
 from harness.sessions import tree as tree_module
@@ -193,6 +193,16 @@ async def test_an_import_that_is_cut_off_leaves_no_session_and_can_be_made_again
     fresh, made = await imported(transcript, folder)
     assert (made.messages, len(fresh.messages())) == (8, 3)
     assert verify_session(fresh.files, Owner("new", "a", ())).ok
+
+
+async def test_a_session_without_a_message_is_not_imported_and_leaves_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "empty.jsonl"
+    path.write_text('{"type":"session","version":3,"id":"s","timestamp":"2026-03-02T09:00:00.000Z","cwd":"/srv"}\n')
+    tree = SessionTree(tmp_path / "s", "new", agent="a", namespace=())
+    with pytest.raises(TranscriptRefused, match=r"'s' in empty.jsonl has no message to import") as refused:
+        await import_transcript(read(path), tree)
+    assert refused.value.code == "no_transcript"
+    assert [path.name for path in (tmp_path / "s").iterdir()] == ["new.lock"]
 
 
 async def test_an_import_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:

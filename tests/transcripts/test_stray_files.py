@@ -206,3 +206,13 @@ def test_blank_lines_are_counted_and_hold_nothing(tmp_path: Path) -> None:
 
     assert [(turn.text, turn.line) for turn in read(path).turns] == [("one", 1), ("two", 300_002)]
     assert [turn.text for turn in page(path).turns] == ["one", "two"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_text_in_two_bytes_a_sign_is_told_from_damage(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "s1.jsonl"
+    path.write_bytes((line() * 3).decode().encode(encoding))
+
+    with pytest.raises(TranscriptRefused, match="not UTF-8 but UTF-16") as refused:
+        read(path)
+    assert refused.value.code == "not_utf8"

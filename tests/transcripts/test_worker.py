@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import FileMissing, TranscriptRefused
+from harness.errors import FileMissing, HarnessError, TranscriptRefused
 from harness.filesystem import pool
 from harness.transcripts import in_worker, page, read
 from harness.transcripts import worker as module
@@ -60,9 +60,10 @@ async def test_a_cancelled_call_stops_its_worker_and_the_next_call_works(tmp_pat
 
 
 async def test_a_worker_that_dies_is_reported_and_replaced() -> None:
-    with pytest.raises(module.HarnessError, match="ended with code 3"):
+    with pytest.raises(HarnessError, match=r"ended with code 3.*ends the workers again and again") as failed:
         await in_worker(os._exit, 3)
 
+    assert type(failed.value) is HarnessError  # its name is what a page shows
     assert await in_worker(len, "abc") == 3
 
 

@@ -105,6 +105,23 @@ async def test_the_page_of_a_request_lists_what_it_chose(tmp_path: Path) -> None
     assert '<span class="chip">packet</span>' in decisions
 
 
+async def test_the_page_of_a_request_is_read_in_parts_from_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.viewer.pages._BESIDE", 3)
+    async with opened(await compacted(tmp_path)) as (client, path):
+        requests = (await client.get(f"/api{path}/ledger")).json()["usage"]["requests"]
+        link, parts = f"{path}/requests/{requests[-1]['request']}", list[list[str]]()
+        logged = len((await client.get(f"/api{link}")).json()["log"])
+        while link:
+            page = (await client.get(link)).text
+            parts.insert(0, re.findall(r'id="l\d+-([^"]*)"', page.partition('id="log"')[2]))
+            found = re.search(r'href="([^"]*)">Earlier messages', page)
+            link = found[1] if found else ""
+    assert len(parts) > 1
+    assert len({key for part in parts for key in part}) == sum(map(len, parts)) == logged
+
+
 async def test_approvals_and_sub_agents_are_among_the_decisions_and_the_turns(tmp_path: Path) -> None:
     file = await delegated(tmp_path)
     async with opened(file.parent) as (client, _):

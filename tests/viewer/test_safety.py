@@ -94,6 +94,30 @@ async def test_the_token_of_a_foreign_page_is_not_traded(session: Path) -> None:
             assert (await visitor.post("/unlock", content=TOKEN, headers=headers)).status_code == 403
 
 
+@pytest.mark.parametrize("typed", [TOKEN, f" {TOKEN} ", f"http://127.0.0.1:8000/#token={TOKEN}"])
+async def test_the_token_is_traded_by_a_form_for_who_has_no_script(session: Path, typed: str) -> None:
+    async with client(local_viewer([session.parent], token=TOKEN)) as visitor:
+        door = await visitor.get("/")
+        # Without it a browser names no origin with the form.
+        assert door.headers["referrer-policy"] == "same-origin"
+        assert '<form class="find" method="post" action="/unlock">' in door.text
+        headers = {"origin": "http://127.0.0.1:8000"}
+        traded = await visitor.post("/unlock", data={"token": typed}, headers=headers)
+        assert (traded.status_code, traded.headers["location"]) == (303, "/")
+        assert "HttpOnly" in traded.headers["set-cookie"]
+        assert "the secret prompt" in (await visitor.get("/")).text
+
+
+async def test_a_form_with_another_token_is_told_so_and_one_of_a_foreign_page_is_refused(session: Path) -> None:
+    async with client(local_viewer([session.parent], token=TOKEN)) as visitor:
+        headers = {"origin": "http://127.0.0.1:8000"}
+        wrong = await visitor.post("/unlock", data={"token": "another"}, headers=headers)
+        foreign = await visitor.post("/unlock", data={"token": TOKEN}, headers={"origin": "https://evil.invalid"})
+    assert (wrong.status_code, "set-cookie" in wrong.headers) == (403, False)
+    assert "That is not the token of the running server." in wrong.text
+    assert (foreign.status_code, "set-cookie" in foreign.headers) == (403, False)
+
+
 async def test_every_answer_keeps_the_browser_from_running_or_loading_anything(opened: httpx2.AsyncClient) -> None:
     key = await key_of_the_session(opened)
     paths = ("/", f"/sessions/{key}", f"/api/sessions/{key}", "/nothing", f"/sessions/{key}/raw", "/static/rows.js")

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import httpx2
@@ -14,10 +15,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 from conversations import agent_in
 
 from harness import HarnessAgent, RuntimeContext
-from harness.errors import ConfigError
+from harness.errors import ConfigError, PersistenceError
 from harness.transcripts.listing import Listing
-from harness.viewer import agent_viewer, found_in, local_viewer
-from harness.viewer.shelf import Shelf, key_of
+from harness.viewer import agent_viewer, found_in, local_viewer, viewer_app
+from harness.viewer.shelf import Item, Shelf, key_of, listed_in
 
 
 @pytest.fixture
@@ -140,6 +141,29 @@ async def test_a_session_that_was_replaced_by_a_link_is_not_opened(service: http
     assert "alice-fox" not in answer.text
 
 
+async def test_a_session_that_is_replaced_by_a_link_behind_the_look_at_it_is_not_read(
+    service: httpx2.AsyncClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [found] = await listed(service, "alice")
+    [ledger] = [
+        path for path in (tmp_path / "ws").rglob("monday.log.jsonl") if "alice" in str(path.relative_to(tmp_path))
+    ]
+    find = Shelf.find
+
+    async def found_then_replaced(shelf: Shelf, key: str) -> Item:
+        item = await find(shelf, key)
+        (tmp_path / "elsewhere.log.jsonl").write_bytes(ledger.read_bytes())
+        ledger.unlink()
+        ledger.symlink_to(tmp_path / "elsewhere.log.jsonl")
+        return item
+
+    monkeypatch.setattr(Shelf, "find", found_then_replaced)
+    answer = await service.get(f"/traces/api/sessions/{found['key']}/turns", headers={"x-user": "alice"})
+
+    assert answer.status_code >= 400
+    assert "alice-fox" not in answer.text
+
+
 async def test_a_list_says_how_many_files_it_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     listing = Listing([], 12)
     monkeypatch.setattr(Shelf, "_refresh", lambda self, age: _noted(self, listing))
@@ -152,3 +176,50 @@ async def test_a_list_says_how_many_files_it_left_out(tmp_path: Path, monkeypatc
 
 async def _noted(shelf: Shelf, listing: Listing) -> None:
     shelf.note = listing.note
+
+
+@pytest.mark.parametrize("authorise", [None, "alice", lambda: None])
+async def test_a_viewer_that_could_ask_nobody_is_refused_where_it_is_made(
+    agent: HarnessAgent, authorise: object
+) -> None:
+    with pytest.raises(ConfigError, match=r"agent_viewer: authorise .* give a function from a request to a context"):
+        agent_viewer(agent, authorise)  # type: ignore[arg-type]
+
+
+async def test_who_asks_may_be_found_out_by_a_plain_function(agent: HarnessAgent) -> None:
+    def known(request: Request) -> RuntimeContext | None:
+        user = request.headers.get("x-user")
+        return RuntimeContext(user_id=user) if user else None
+
+    app = Starlette(routes=[Mount("/traces", agent_viewer(agent, known))])
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="https://service.example") as client:
+        assert "alice-fox" in str(await listed(client, "alice"))
+        assert (await client.get("/traces/")).status_code == 403
+
+
+async def test_no_place_of_a_sub_agent_is_named(shared: Path) -> None:
+    shelf = Shelf(partial(listed_in, (shared / "traces/claude",)))
+    transport = httpx2.ASGITransport(viewer_app(lambda _: shelf))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://service.example") as client:
+        found = (await client.get("/api/sessions")).json()["sessions"]
+        agents = []
+        for each in found:
+            answered = await client.get(f"/api/sessions/{each['key']}")
+            assert str(shared) not in answered.text
+            agents += answered.json()["head"]["subagents"]
+    assert agents != []
+
+
+async def test_a_fault_is_named_by_a_word_for_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class _Inner(PersistenceError):
+        """One of ours that nobody else knows."""
+
+    async def broken(*_: object) -> None:
+        raise _Inner("a worker is gone")
+
+    monkeypatch.setattr("harness.viewer.shelf.in_worker", broken)
+    async with httpx2.AsyncClient(
+        transport=httpx2.ASGITransport(local_viewer([tmp_path], token=None)), base_url="http://127.0.0.1"
+    ) as client:
+        answered = await client.get("/api/sessions")
+    assert (answered.status_code, answered.json()["code"]) == (422, "PersistenceError")

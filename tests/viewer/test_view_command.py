@@ -3,17 +3,24 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import httpx2
 import pytest
 
+from harness.viewer.serving import USUAL_PORT
+
 ROOT = Path(__file__).resolve().parents[2]
-COMMAND = "import typer; from harness.cli import view; app = typer.Typer(); app.command()(view.run); app()"
+COMMAND = (
+    "import signal, typer; from harness.cli import view; app = typer.Typer(); app.command()(view.run); "
+    "signal.signal(signal.SIGINT, signal.default_int_handler); app()"
+)
+"""Ctrl-C counts, also where the tests run in the background of a shell."""
 LINE = '{"type":"user","uuid":"u1","sessionId":"s-1","message":{"role":"user","content":"hello there"}}\n'
 PATIENCE = 60
 
@@ -99,6 +106,18 @@ def test_an_unknown_zone_is_exit_2(session: Path) -> None:
     code, errors = ended("s-1.jsonl", "--zone", "Middle/Earth", cwd=session.parent)
     assert code == 2
     assert "Europe/Berlin" in errors
+
+
+def test_the_usual_port_is_taken_while_it_is_free_and_any_other_where_it_is_not(session: Path) -> None:
+    # A browser keeps what it was told by the port: the next run is to find it again.
+    with viewing("s-1.jsonl", "--json", cwd=session.parent) as (_, first):
+        with viewing("s-1.jsonl", "--json", cwd=session.parent) as (_, second):
+            ports = [json.loads(said)["port"] for said in (first, second)]
+    with closing(socket.socket()) as free:
+        free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if free.connect_ex(("127.0.0.1", USUAL_PORT)):  # nobody else on this machine has it
+            assert ports[0] == USUAL_PORT
+    assert ports[1] != ports[0]
 
 
 def test_a_taken_port_is_said_with_what_to_do(session: Path) -> None:

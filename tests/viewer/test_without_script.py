@@ -54,6 +54,20 @@ def test_all_turns_are_read_by_going_back_from_page_to_page(tab: Tab, file: Path
     assert later[0] == read.index(later[0]) > 0
 
 
+def test_the_door_is_opened_and_a_session_searched_without_a_script(tab: Tab, file: Path) -> None:
+    with served(local_viewer([file], token="opens-it")) as base:
+        tab.page.goto(f"{base}/#token=opens-it")
+        tab.page.locator("#token").fill(f"{base}/#token=opens-it")
+        tab.page.get_by_role("button", name="Unlock").click()
+        tab.page.locator(".cards a").first.click()
+        tab.page.locator("#q").fill("answer 321.")
+        tab.page.locator("#q").press("Enter")
+        assert tab.page.locator(".said").inner_text().startswith("1 match in the whole session")
+        tab.page.locator("main ol a").click()
+        assert 321 in _shown(tab)
+        tab.page.goto("about:blank")
+
+
 def _shown(tab: Tab) -> list[int]:
     texts = tab.page.locator("article.turn .text").all_inner_texts()
     return [int(text.rstrip(".").split()[-1]) for text in texts]

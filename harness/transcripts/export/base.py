@@ -29,13 +29,17 @@ __all__ = [
     "json_lines",
     "media_of",
     "medium_label",
+    "nothing_said",
     "safe_name",
+    "spoken",
     "text_of",
     "unplaced_usage",
 ]
 
 _PORTABLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,150}", re.ASCII)
+_LONGEST = 1000
 _MEDIA = frozenset({"image", "audio", "video", "file", "unreadable_image"})
+_HELD = _MEDIA | {"text", "thinking", "toolUse", "toolResult"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +56,16 @@ class Rendered:
 class Target(NamedTuple):
     """A form in which sessions can be written.
 
-    suffix  what its files' names end with; empty for a target that writes a folder
-    render  makes it; blocking, and free of side effects
+    suffix     what names end with that it gives itself; no two targets give one session the same name
+    render     makes it; blocking, and free of side effects
+    is_folder  it writes a folder of files
     """
 
     name: str
     title: str
     suffix: str
     render: Callable[[Transcript, RedactionReport | None], Rendered]
+    is_folder: bool = False
 
 
 class UniqueNames:
@@ -87,6 +93,23 @@ def conversation(turns: Iterable[Turn], left_out: Counter[str]) -> Iterator[Turn
             left_out[turn.aside] += 1
 
 
+def spoken(content: Iterable[BlockDict], left_out: Counter[str]) -> list[BlockDict]:
+    """What a person or a model said. What their harness noted beside it (an error, a patch) is counted out.
+
+    Where only text has a place it would become words that nobody spoke.
+    """
+    given = list(content)
+    kept = [block for block in given if block["type"] in _HELD]
+    left_out["foreign blocks"] += len(given) - len(kept)
+    return kept
+
+
+def nothing_said(turn: Turn, left_out: Counter[str]) -> None:
+    """Count out a turn of which a target has a place for nothing, and the tokens that it cost."""
+    left_out["empty"] += 1
+    left_out["message usage"] += any(turn.message.get("usage", {}).values())
+
+
 def text_of(content: Iterable[BlockDict], left_out: Counter[str]) -> str:
     """Content where only text has a place: media become a line that says what they were."""
     parts = []
@@ -97,6 +120,7 @@ def text_of(content: Iterable[BlockDict], left_out: Counter[str]) -> str:
             left_out["media"] += 1
             parts.append(medium_label(block))
         else:
+            left_out["foreign blocks"] += 1
             parts.append(dumps({name: value for name, value in block.items() if name != "opaque"}).decode())
     return "\n".join(part for part in parts if part)
 
@@ -110,9 +134,12 @@ def medium_label(block: BlockDict) -> str:
 
 
 def unplaced_usage(transcript: Transcript) -> dict[str, int]:
-    """Tokens that are only known for the session as a whole: targets that count by message have no place for them."""
-    is_told = any("usage" in turn.message for turn in transcript.turns)
-    return {"session usage": 1} if transcript.tokens.is_known and not is_told else {}
+    """Tokens that no message tells: targets that count by message have no place for them."""
+    told: Counter[str] = Counter()
+    for turn in transcript.turns:
+        told.update(turn.message.get("usage", {}))
+    known = transcript.tokens.usage if transcript.tokens.is_known else {}
+    return {"session usage": 1} if any(told[name] != count for name, count in known.items()) else {}
 
 
 def media_of(transcript: Transcript) -> dict[str, bytes]:
@@ -161,4 +188,6 @@ def file_digest(path: Path) -> dict[str, Any]:
 
 def safe_name(session_id: str) -> str:
     """A file name for a session of strangers: its id where that can be one."""
-    return session_id if _PORTABLE.fullmatch(session_id) else encode_name(session_id or "session", "session id")
+    if _PORTABLE.fullmatch(session_id):
+        return session_id
+    return encode_name(session_id[:_LONGEST].replace("\0", "\ufffd").strip() or "session", "session id")

@@ -34,12 +34,12 @@ _SCHEMA = "harness-transcript/1"
 def render(transcript: Transcript, redaction: RedactionReport | None) -> Rendered:
     """See the module."""
     files = {f"files/{name[:2]}/{name}": data for name, data in media_of(transcript).items()}
-    files[TRANSCRIPT] = json_lines(_lines(transcript))
+    files[TRANSCRIPT] = json_lines(_lines(transcript, is_redacted=redaction is not None))
     files[MANIFEST] = orjson.dumps(_manifest(transcript, redaction, files), option=orjson.OPT_INDENT_2) + b"\n"
     return Rendered(files)
 
 
-TARGET = Target("bundle", "a bundle of this library", "", render)
+TARGET = Target("bundle", "a bundle of this library", "", render, is_folder=True)
 
 
 def check_bundle(folder: Path) -> list[str]:
@@ -88,7 +88,8 @@ def _manifest_in(folder: Path) -> dict[str, Any] | None:
     return manifest if isinstance(manifest, dict) and manifest.get("schema") == _SCHEMA else None
 
 
-def _lines(transcript: Transcript) -> Iterator[dict[str, Any]]:
+def _lines(transcript: Transcript, *, is_redacted: bool) -> Iterator[dict[str, Any]]:
+    """Sub-agents are named where nothing is to be taken out: what they are called is in their own files too."""
     head = transcript.head
     named = {
         "harness": head.harness,
@@ -103,12 +104,17 @@ def _lines(transcript: Transcript) -> Iterator[dict[str, Any]]:
         "lastTs": head.last_ts,
         "parent": head.parent,
         "forkedFrom": head.forked_from,
+        "subagents": [] if is_redacted else [_without(agent.to_dict(), "source") for agent in head.subagents],
         "counts": {name: getattr(transcript.counts, field) for name, field in COUNTED.items()},
         "tokens": _tokens(transcript),
     }
     yield {"type": HEADER, "version": 1, **{name: value for name, value in named.items() if value}}
     for turn in transcript.turns:
         yield _turn(turn)
+
+
+def _without(fields: Mapping[str, Any], gone: str) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if name != gone}
 
 
 def _tokens(transcript: Transcript) -> dict[str, Any] | None:

@@ -14,7 +14,17 @@ from itertools import groupby
 from typing import Any
 
 from harness.transcripts.blocks import BlockDict
-from harness.transcripts.export.base import Rendered, Target, UniqueNames, json_lines, media_of, text_of, unplaced_usage
+from harness.transcripts.export.base import (
+    Rendered,
+    Target,
+    UniqueNames,
+    json_lines,
+    media_of,
+    nothing_said,
+    spoken,
+    text_of,
+    unplaced_usage,
+)
 from harness.transcripts.export.redacting import RedactionReport
 from harness.transcripts.formats.claude import PROVIDER, ClaudeFormat, is_harness_text
 from harness.transcripts.reader import Transcript
@@ -70,15 +80,15 @@ class _Writer:
     def _turns(self, turns: Iterable[Turn]) -> Iterator[dict[str, Any]]:
         for turn in turns:
             if turn.kind == "answer":
-                yield self._answer(turn)
+                yield from self._answer(turn)
             elif turn.kind in ("results", "orphan"):
                 yield from (self._user(turn, [self._result(block)]) for block in turn.of_type("toolResult"))
             elif turn.kind == "queued":
-                prompt = self._content(turn.blocks)
+                prompt = self._content(self._said(turn))
                 found = {"type": "queued_command", "prompt": prompt, "commandMode": "prompt"}
                 yield self._line("attachment", turn, attachment=found)
             elif turn.kind == "prompt":
-                yield self._user(turn, self._content(turn.blocks))
+                yield self._user(turn, self._content(self._said(turn)))
             else:
                 yield from self._harness_text(turn)
 
@@ -105,14 +115,21 @@ class _Writer:
             marks = {"isCompactSummary": True, "isVisibleInTranscriptOnly": True}
             yield self._user(turn, self._content(turn.blocks), **marks)
 
-    def _answer(self, turn: Turn) -> dict[str, Any]:
-        stored = turn.message
+    def _said(self, turn: Turn) -> list[BlockDict]:
+        """A block that Claude Code itself wrote goes back as it was; any other would be refused there."""
+        return turn.blocks if self._is_native else spoken(turn.blocks, self.left_out)
+
+    def _answer(self, turn: Turn) -> Iterator[dict[str, Any]]:
+        stored, said = turn.message, self._said(turn)
+        if not said:
+            nothing_said(turn, self.left_out)
+            return
         message: dict[str, Any] = {
             "id": self._names.of(str(stored["id"])),
             "type": "message",
             "role": "assistant",
             "model": stored.get("model") or "<synthetic>",
-            "content": [self._block(block) for block in turn.blocks],
+            "content": [self._block(block) for block in said],
             "stop_reason": _STOPS.get(str(stored.get("stop")), stored.get("stop")),
         }
         if usage := stored.get("usage"):
@@ -122,7 +139,7 @@ class _Writer:
                 "cache_read_input_tokens": usage.get("cacheRead", 0),
                 "output_tokens": usage.get("output", 0),
             }
-        return self._line("assistant", turn, message=message)
+        yield self._line("assistant", turn, message=message)
 
     def _user(self, turn: Turn, content: object, **marks: bool) -> dict[str, Any]:
         return self._line("user", turn, message={"role": "user", "content": content}, **marks)
@@ -160,10 +177,8 @@ class _Writer:
         return self._foreign(block)
 
     def _foreign(self, block: BlockDict) -> dict[str, Any]:
-        """A block that Claude Code itself wrote goes back as it was; any other would be refused there."""
         if self._is_native:
             return {**block, "type": block["type"].removeprefix("foreign.")}
-        self.left_out["foreign blocks"] += 1
         return {"type": "text", "text": text_of([block], self.left_out)}
 
     def _thinking(self, block: BlockDict) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The Hugging Face session format, and the row that the Hub shows for a session in a data set.
 
 The format has places for text, reasoning, calls and results. A picture becomes a line that says what
-it was; what a provider sealed is left out. Both are counted.
+it was; what a provider sealed, and what each message cost, is left out. All are counted.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from harness.text import dumps
-from harness.transcripts.export.base import Rendered, Target, conversation, json_lines, safe_name, text_of
+from harness.transcripts.export.base import Rendered, Target, conversation, json_lines, safe_name, spoken, text_of
 from harness.transcripts.export.redacting import RedactionReport
 from harness.transcripts.reader import Transcript
 from harness.transcripts.turns import Turn
@@ -49,7 +49,7 @@ def render_row(transcript: Transcript, redaction: RedactionReport | None) -> Ren
     return Rendered({"": json_lines([row])}, dict(+left_out))
 
 
-TARGET = Target("huggingface", "Hugging Face session format", ".jsonl", render)
+TARGET = Target("huggingface", "Hugging Face session format", ".session.jsonl", render)
 ROW_TARGET = Target("huggingface-row", "a row of a Hugging Face data set", ".row.jsonl", render_row)
 
 
@@ -78,6 +78,8 @@ def _columns(transcript: Transcript, redaction: RedactionReport | None) -> dict[
         "trace_type": _harness(transcript),
         "model": head.model,
         "models": list(head.models),
+        "cwd": head.cwd,
+        "branch": head.branch,
         "usage": head.usage,
         "first_ts": head.first_ts,
         "last_ts": head.last_ts,
@@ -112,7 +114,8 @@ def _messages(turn: Turn, left_out: Counter[str]) -> Iterator[dict[str, Any]]:
             said = text_of(_content(block), left_out)
             yield {"role": role, "content": said, "toolCallId": block["id"], **failed, **when}
         return
-    message: dict[str, Any] = {"role": role, "content": text_of(_spoken(turn), left_out)}
+    message: dict[str, Any] = {"role": role, "content": text_of(_spoken(turn, left_out), left_out)}
+    left_out["message usage"] += any(turn.message.get("usage", {}).values())
     if thoughts := _thoughts(turn):
         message["reasoningContent"] = thoughts
     left_out["sealed reasoning"] += sum(not block["text"].strip() for block in turn.of_type("thinking"))
@@ -139,8 +142,10 @@ def _chat(turn: Turn) -> Iterator[dict[str, Any]]:
         yield made
 
 
-def _spoken(turn: Turn) -> list[dict[str, Any]]:
-    return [block for block in turn.blocks if block["type"] not in ("thinking", "toolUse", "toolResult")]
+def _spoken(turn: Turn, left_out: Counter[str]) -> list[dict[str, Any]]:
+    """What stands in a message's text; of what a harness told the model, all of it."""
+    given = turn.blocks if turn.role == "system" else spoken(turn.blocks, left_out)
+    return [block for block in given if block["type"] not in ("thinking", "toolUse", "toolResult")]
 
 
 def _content(block: dict[str, Any]) -> list[dict[str, Any]]:

@@ -21,7 +21,9 @@ from harness.transcripts.export.base import (
     conversation,
     json_lines,
     media_of,
+    nothing_said,
     safe_name,
+    spoken,
     text_of,
     unplaced_usage,
 )
@@ -53,7 +55,7 @@ def render_envelopes(transcript: Transcript, _redaction: RedactionReport | None)
     return Rendered({"": json_lines(line for shard in writer.shards() for line in shard)}, dict(+writer.left_out))
 
 
-TARGET = Target("penguin", "penguin-harness shards", "", render)
+TARGET = Target("penguin", "penguin-harness shards", ".traces", render, is_folder=True)
 ENVELOPES_TARGET = Target("penguin-envelopes", "penguin-harness envelopes", ".envelopes.jsonl", render_envelopes)
 
 
@@ -62,6 +64,8 @@ class _Writer:
 
     def __init__(self, transcript: Transcript) -> None:
         self.left_out: Counter[str] = Counter(unplaced_usage(transcript))
+        self.left_out["branch"] += bool(transcript.head.branch)
+        self.left_out["title"] += bool(transcript.about.title)
         self._transcript = transcript
         self._media = media_of(transcript)
         self._total = dict.fromkeys(("cache_read", "cache_write", "output", "total"), 0)
@@ -129,7 +133,8 @@ class _Writer:
 
     def _prompt(self, turn: Turn) -> Iterator[Envelope]:
         """A picture is a message of its own there."""
-        text = text_of((block for block in turn.blocks if block["type"] != "image"), self.left_out)
+        said = spoken(turn.blocks, self.left_out)
+        text = text_of((block for block in said if block["type"] != "image"), self.left_out)
         pictures = [self._picture(block) for block in turn.of_type("image")]
         if text and turn.kind == "queued":
             text = f"[user_steering]{text}[/user_steering]"
@@ -139,8 +144,14 @@ class _Writer:
 
     def _request(self, turn: Turn) -> Iterator[Envelope]:
         """One request and what came of it; an answer that was logged is one that came to its end."""
+        said = spoken(turn.blocks, self.left_out)
+        if not said:
+            nothing_said(turn, self.left_out)
+            return
+        model = turn.message.get("model")
+        self.left_out["other models"] += model is not None and model != self._transcript.head.model
         yield _event(turn.at, "request_begin")
-        yield from (_message(turn.at, role="assistant", **self._block(block)) for block in turn.blocks)
+        yield from (_message(turn.at, role="assistant", **self._block(block)) for block in said)
         yield _event(turn.at, "request_end", status="completed")
         if usage := turn.message.get("usage"):
             request = {"cache_read": usage.get("cacheRead", 0), "cache_write": usage.get("cacheWrite", 0)}
@@ -173,12 +184,13 @@ class _Writer:
     def _output(self, at: str | None, block: BlockDict) -> Envelope:
         found = block.get("content")
         content = [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+        text = text_of((item for item in content if item.get("type") != "image" or not self._url(item)), self.left_out)
+        self.left_out["empty results"] += not text
         urls = [url for item in content if item.get("type") == "image" and (url := self._url(item))]
-        rest = [item for item in content if item.get("type") != "image" or not self._url(item)]
         payload = {
             "type": "tool_call_output",
             "role": "user",
-            "output": text_of(rest, self.left_out) or _NO_OUTPUT,
+            "output": text or _NO_OUTPUT,
             "tool_call_id": block["id"],
             "stop_reason": "failed" if block.get("isError") is True else "completed",
         }

@@ -118,13 +118,14 @@ def export(
     if owner is not None:
         return _own_bundle(transcript, owner, Path(out) if out is not None else None)
     place = Path(out) if out is not None else Path(f"{safe_name(transcript.session_id)}{known.suffix}")
-    _check_free(place, wants_folder=not known.suffix, overwrite=overwrite)
+    _check_free(place, wants_folder=known.is_folder, overwrite=overwrite)
     report = None
     if redaction is not None:
         transcript, report = redact_transcript(transcript, redaction)
     rendered = known.render(transcript, report)
     places = {place / name if name else place: data for name, data in rendered.files.items()}
     _spare_source(transcript.source, place, *places)
+    _check_plain(*places)
     files = tuple(_write(path, data, overwrite) for path, data in places.items())
     return Exported(target, transcript.session_id, place, files, dict(rendered.left_out), report)
 
@@ -169,6 +170,13 @@ def _check_free(place: Path, *, wants_folder: bool, overwrite: bool) -> None:
     is_full = bool(disk.list_folder(place)) if is_a_folder else is_there
     if is_full and not overwrite:
         raise FileExists(f"{place} is there already; name another place, or say that it may be overwritten")
+
+
+def _check_plain(*places: Path) -> None:
+    """Only files give way to files: a device, a pipe or a link would be gone, and what it led to not written."""
+    for place in places:
+        if not disk.is_file_or_nothing(place):
+            raise FileExists(f"{place} is no plain file and stays as it is; name another place")
 
 
 def _spare_source(source: Path, *places: Path) -> None:

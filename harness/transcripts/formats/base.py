@@ -39,7 +39,12 @@ class Where:
     def folder(self, variable: str, *default: str) -> Path:
         """The folder a variable names, else one under the home folder."""
         named = self.env.get(variable)
-        return Path(named).expanduser() if named else self.home.joinpath(*default)
+        if not named:
+            return self.home.joinpath(*default)
+        try:
+            return Path(named).expanduser()
+        except RuntimeError:  # of a person whom this machine does not know
+            return Path(named)
 
 
 @dataclass(frozen=True, slots=True)

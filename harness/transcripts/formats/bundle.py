@@ -11,7 +11,7 @@ from harness.transcripts.assembly import Assembly
 from harness.transcripts.blocks import BlockDict
 from harness.transcripts.formats.base import Format, Place, Verdict, Where
 from harness.transcripts.lines import Record
-from harness.transcripts.pieces import Piece, Reader
+from harness.transcripts.pieces import Piece, Reader, Subagent
 from harness.transcripts.stats import Tokens
 from harness.transcripts.times import stamp
 from harness.transcripts.turns import Aside, Kind
@@ -69,10 +69,11 @@ class BundleReader(Reader):
     def _header(self, record: Record) -> None:
         about = self.about
         about.session_id = blocks.word(record.get("sessionId"))
-        about.title = blocks.word(record.get("title"))
+        about.title, about.harness = blocks.word(record.get("title")), blocks.word(record.get("harness"))
         about.model = blocks.word(record.get("model"))
         about.cwd, about.branch = blocks.word(record.get("cwd")), blocks.word(record.get("branch"))
         about.parent, about.forked_from = blocks.word(record.get("parent")), blocks.word(record.get("forkedFrom"))
+        about.subagents += _subagents(record.get("subagents"))
         for name in ("firstTs", "lastTs"):
             self.saw_time(record.get(name))
         tokens, counted, models = record.get("tokens"), record.get("counts"), record.get("models")
@@ -157,6 +158,16 @@ class BundleFormat(Format):
 
 
 FORMATS = (BundleFormat(),)
+
+
+def _subagents(found: object) -> list[Subagent]:
+    """Who was started by the session; where they are written is not taken from a bundle."""
+    given = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    return [
+        Subagent(key, call=blocks.word(one.get("call")), title=blocks.text_of(one.get("title")))
+        for one in given
+        if (key := blocks.word(one.get("sessionId")))
+    ]
 
 
 def _is_plain(content: list[BlockDict]) -> bool:

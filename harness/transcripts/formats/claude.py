@@ -56,6 +56,7 @@ class ClaudeReader(Reader):
         self._summaries: dict[str, str] = {}
         self._aside: Aside | None = None
         self._told: object = None
+        self._place: tuple[object, ...] = ()
         self._usage: dict[str, int] | None = None
         self._fields: dict[str, str] = {}
 
@@ -66,29 +67,28 @@ class ClaudeReader(Reader):
         if record.get("isSidechain") is True:
             self._aside = "sidechain"
             self.counts.sidechain_lines += 1
-        if kind == "user":
-            self._user(record)
-        elif kind == "assistant":
+        if kind == "assistant":
             self._assistant(record)
+        elif kind == "user":
+            self._user(record)
         elif kind == "system":
             self._system(record)
-        elif kind not in _TYPES if isinstance(kind, str) else True:
-            self.warn("unknown_record", f"type {str(kind)[:80]!r} is not known")
+        elif type(kind) is str and kind in _TYPES:
+            self._other(kind, record)
         else:
-            self._other(str(kind), record)
-        self._learn(record)
-
-    def _learn(self, record: Record) -> None:
-        about = self.about
-        cwd, branch = record.get("cwd"), record.get("gitBranch")
-        if cwd != about.cwd and isinstance(cwd, str) and cwd:
-            about.cwd = cwd
-        if branch != about.branch and isinstance(branch, str) and branch:
-            about.branch = branch
-        if about.session_id is None:
-            about.session_id = blocks.word(record.get("sessionId"))
+            self.warn("unknown_record", f"type {str(kind)[:80]!r} is not known")
+        place = (record.get("cwd"), record.get("gitBranch"), record.get("sessionId"))
+        if place != self._place:  # mostly it is that of the line before
+            self._place = place
+            self._learn(*place)
         if self._summaries and (uuid := record.get("uuid")) and isinstance(uuid, str) and uuid in self._summaries:
-            about.weak_title = self._summaries[uuid]
+            self.about.weak_title = self._summaries[uuid]
+
+    def _learn(self, cwd: object, branch: object, session_id: object) -> None:
+        about = self.about
+        about.cwd = blocks.text_of(cwd) or about.cwd
+        about.branch = blocks.text_of(branch) or about.branch
+        about.session_id = about.session_id or blocks.word(session_id)
 
     def _other(self, kind: str, record: Record) -> None:
         if kind == "queue-operation":
@@ -104,6 +104,8 @@ class ClaudeReader(Reader):
 
     def _queue(self, record: Record) -> None:
         operation = record.get("operation")
+        if operation in ("dequeue", "remove"):
+            self.note("dequeued")
         if operation not in ("enqueue", "popAll"):
             return
         said = [item for item in blocks.items(record.get("content")) if isinstance(item, dict)]
@@ -134,13 +136,17 @@ class ClaudeReader(Reader):
             return
         is_meta = record.get("isMeta") is True or bool(record.get("sourceToolUseID"))
         self.counts.meta_lines += is_meta
-        content = [item for item in blocks.items(message.get("content")) if isinstance(item, dict)]
-        results = [item for item in content if item.get("type") == "tool_result"]
-        for item in results:
-            self._result(item, record, at)
-        if results and len(results) == len(content):
+        said, results = [], 0
+        for item in blocks.items(message.get("content")):
+            if type(item) is not dict:
+                continue
+            if item.get("type") == "tool_result":
+                self._result(item, record, at)
+                results += 1
+            else:
+                said.append(self._said(item))
+        if results and not said:
             return
-        said = [self._said(item) for item in content if item.get("type") != "tool_result"]
         if record.get("isCompactSummary") is True:
             self.piece("compaction", said, at, aside=self._aside)
         elif is_meta or results:
@@ -163,7 +169,7 @@ class ClaudeReader(Reader):
     def _said(self, item: BlockDict, *, counted: bool = True) -> BlockDict:
         kind = item.get("type")
         if kind == "text":
-            return blocks.text(blocks.text_of(item.get("text")))
+            return blocks.said(item)
         if kind != "image":
             return self.unknown(item)
         source = item.get("source")
@@ -177,16 +183,11 @@ class ClaudeReader(Reader):
 
     def _result(self, item: BlockDict, record: Record, at: str | None) -> None:
         key = blocks.text_of(item.get("tool_use_id"))
-        output = item.get("content")
-        if isinstance(output, str):
-            content = [blocks.text(output)]
-        else:
-            content = [self._said(found) for found in blocks.items(output) if isinstance(found, dict)]
+        content = [self._said(found) for found in blocks.items(item.get("content")) if type(found) is dict]
         block = blocks.result_block(key, content, failed=item.get("is_error") is True)
         self.piece("results", [block], at, aside=self._aside)
         mirror = record.get("toolUseResult")
-        agent = blocks.word(mirror.get("agentId")) if isinstance(mirror, dict) else None
-        if agent is not None:
+        if type(mirror) is dict and (agent := blocks.word(mirror.get("agentId"))):
             self.about.subagents.append(Subagent(f"{_AGENT}{agent}", call=key))
 
     def _assistant(self, record: Record) -> None:
@@ -201,9 +202,8 @@ class ClaudeReader(Reader):
             self._ids.add(key)
             self.counts.assistant_msgs += 1
         fields = self._named(key, message)
-        found = message.get("content")
-        said = found if isinstance(found, list) else blocks.items(found)
-        content = [self._answer(n, item, fields) for n, item in enumerate(said) if isinstance(item, dict)]
+        said = blocks.items(message.get("content"))
+        content = [self._answer(n, item, fields) for n, item in enumerate(said) if type(item) is dict]
         usage = self._tokens(message.get("usage"))
         self.piece(
             "answer", content, at, key=key, fields=fields, usage=usage, aside=self._aside, data=self.identity(uuid)
@@ -230,7 +230,7 @@ class ClaudeReader(Reader):
     def _answer(self, position: int, item: BlockDict, fields: dict[str, str]) -> BlockDict:
         kind = item.get("type")
         if kind == "text":
-            return blocks.text(blocks.text_of(item.get("text")))
+            return blocks.said(item)
         if kind in ("thinking", "redacted_thinking"):
             shown = blocks.text_of(item.get("thinking"))
             return blocks.thinking(shown, PROVIDER, fields.get("model"), self.settled(item))

@@ -2,49 +2,95 @@
 
 from __future__ import annotations
 
-from harness.transcripts.assembly import Assembly, Draft
+from collections.abc import Iterable
+
+from harness.transcripts.assembly import Assembly, Draft, Span
 from harness.transcripts.pieces import Piece
 
 __all__ = ["QueueAssembly"]
 
 
 class QueueAssembly(Assembly):
-    """A queued prompt is shown unless a later line says the same, or it was taken back."""
+    """A queued prompt is shown unless a later line says the same, or it was taken back.
+
+    The two lines are read together: no window ends between them. The queue is empty when a person speaks afresh, so
+    what was typed before that is waited for no longer, though a later line may still say it.
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        self._waiting: list[Draft] = []
+        self._waiting: list[tuple[str, Draft]] = []
+        self._lately: list[Draft] = []
+        self._is_dequeued = self._is_fresh = False
+        self._is_agents = True
 
     def note(self, piece: Piece) -> None:
-        """A `withdrawn` note: the text went back into the input box."""
-        self._settle(str(piece.data))
+        """`withdrawn`: the text went back into the input box; `dequeued`: what is said next was typed before."""
+        if piece.note == "dequeued":
+            self._is_dequeued = True
+            return
+        found = self._settle(str(piece.data))
+        self._tie(found, piece)
 
     def message(self, piece: Piece) -> Draft:
         """See `Assembly`."""
-        if piece.kind in ("prompt", "queued"):
-            text = _text(piece.blocks)
-            if piece.kind == "prompt" or piece.data == "taken":
-                self._settle(text, exact=True)
+        is_taken = piece.kind == "queued" and piece.data == "taken"
+        if is_taken or piece.kind == "prompt":
+            self._speak(piece, is_queued=is_taken or self._is_dequeued)
+        if piece.kind in ("prompt", "context"):
+            self._is_dequeued = False
         draft = super().message(piece)
-        if piece.kind == "queued" and piece.data != "taken":
-            self._waiting.append(draft)
+        if piece.kind == "queued" and not is_taken:
+            self._waiting.append((_text(piece.blocks), draft))
+            self._lately.append(draft)
         return draft
+
+    def prime(self, head: Iterable[Piece]) -> None:
+        """See `Assembly`: whose conversation the file is."""
+        self._is_agents = all(piece.aside == "sidechain" for piece in head if piece.kind != "note")
+
+    def spans(self) -> list[Span]:
+        """See `Assembly`. What waits reaches to the end of what is known."""
+        found = super().spans()
+        end = max((span.until for span in found), default=0) + 1
+        waiting = [Span("meta", draft.offset, end, is_open=False, is_tie=True) for draft in self._lately]
+        return found + waiting
 
     def finish(self) -> None:
         """A file that holds nothing but a sub-agent's lines is that agent's own conversation."""
-        if self._drafts and all(draft.aside == "sidechain" for draft in self._drafts):
+        if self._is_agents and self._drafts and all(draft.aside == "sidechain" for draft in self._drafts):
             for draft in self._drafts:
                 draft.aside = None
 
-    def _settle(self, text: str, *, exact: bool = False) -> None:
+    def _speak(self, piece: Piece, *, is_queued: bool) -> None:
+        """A person's words reach the model; those that wait and are the same are not said twice."""
+        found = self._settle(_text(piece.blocks), exact=True) if self._waiting else []
+        if found or is_queued:
+            self._tie(found, piece)
+        elif piece.aside is None:
+            self._is_fresh = True
+            self._lately.clear()
+
+    def _tie(self, found: list[Draft], piece: Piece) -> None:
+        """Read a line together with those that it accounts for; they may stand in front of all that is known."""
+        for draft in found:
+            self.tie(draft.offset, piece.offset)
+        if not found and not self._is_fresh:
+            self.tie_in_front(piece.offset)
+
+    def _settle(self, text: str, *, exact: bool = False) -> list[Draft]:
         """Take from the waiting prompts what this text accounts for."""
-        for draft in list(self._waiting):
-            waiting = _text(draft.blocks)
+        found: list[Draft] = []
+        for waiting, draft in list(self._waiting):
             if waiting == text or (not exact and waiting and waiting in text):
-                self._waiting.remove(draft)
+                self._waiting.remove((waiting, draft))
                 self._drafts.remove(draft)
+                if draft in self._lately:
+                    self._lately.remove(draft)
+                found.append(draft)
                 if exact:
-                    return
+                    break
+        return found
 
 
 def _text(content: list[dict[str, object]]) -> str:

@@ -158,17 +158,17 @@ class CodexAssembly(Assembly):
         if inherited:
             self._totals.forget()
             for draft in self._drafts:
-                draft.fields = {name: value for name, value in draft.fields.items() if name != "usage"}
+                draft.fields = {name: value for name, value in (draft.fields or {}).items() if name != "usage"}
         super().add(waiting[inherited:])
 
     def _count(self, info: object) -> None:
         """Add one request's tokens to the message it made."""
         usage = self._totals.count(info)
         if usage and self._last is not None:
-            known = self._last.fields.get("usage")
+            known = (self._last.fields or {}).get("usage")
             if known is not None:
                 usage = {name: integer(known[name] + value) for name, value in usage.items()}
-            self._last.fields = {**self._last.fields, "usage": usage}
+            self._last.tell({"usage": usage})
 
     def _mirrored(self, piece: Piece, role: str) -> None:
         if role in self._spoken:

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from harness.filesystem import disk
+from harness.sessions.parsing import values_of
 from harness.transcripts import blocks
 from harness.transcripts.blocks import BlockDict
 from harness.transcripts.document import read_document
 from harness.transcripts.formats.base import Format, Opened, Place, Verdict, Where
-from harness.transcripts.lines import Line, Record, TranscriptWarning, parsed_lines
+from harness.transcripts.lines import Line, Record, TranscriptWarning, parsed_line
 from harness.transcripts.pieces import About, Reader
 from harness.transcripts.rows import RowSource
 from harness.transcripts.source import FileSource, file_mark
@@ -37,7 +38,7 @@ class GeminiReader(Reader):
         if kind == "user":
             said = self._content(record.get("content"))
             self.piece("prompt", said, at, fields=fields)
-            self.counts.prompts_lt += any(not block.get("text", "<").lstrip().startswith("<") for block in said)
+            self.counts.prompts_lt += any(not str(block.get("text", "<")).lstrip().startswith("<") for block in said)
         elif kind == "gemini":
             self._answer(at, record, fields)
         elif kind in _TYPES:
@@ -50,21 +51,23 @@ class GeminiReader(Reader):
         model = blocks.word(record.get("model"))
         self.counts.saw_model(model)
         named = {**fields, "provider": "google", **({"model": model} if model else {})}
+        content = [*self._thoughts(record.get("thoughts"), model), *self._content(record.get("content"))]
         found = record.get("toolCalls")
         calls = [call for call in found if isinstance(call, dict)] if isinstance(found, list) else []
-        keys = [blocks.word(call.get("id")) or self.place(f"call-{n}") for n, call in enumerate(calls)]
-        content = [*self._thoughts(record.get("thoughts"), model), *self._content(record.get("content"))]
-        for key, call in zip(keys, calls, strict=True):
+        for number, call in enumerate(calls):
+            key = blocks.word(call.get("id")) or self.place(f"call-{number}")
             content.append(blocks.call_block(key, call.get("name"), self.settled(call.get("args"))))
-        self.piece("answer", content, at, fields=named, usage=_usage(record.get("tokens")))
-        for key, call in zip(keys, calls, strict=True):
-            self._result(at, key, call)
+        self.piece("answer", content, at, named, usage=_usage(record.get("tokens")))
+        for block, call in zip(content[len(content) - len(calls) :], calls, strict=True):
+            self._result(at, block["id"], call)
 
     def _thoughts(self, thoughts: object, model: str | None) -> list[BlockDict]:
         found = [item for item in thoughts if isinstance(item, dict)] if isinstance(thoughts, list) else []
+        if not found:
+            return []
         parts = [[blocks.text_of(item.get("subject")), blocks.text_of(item.get("description"))] for item in found]
         shown = ["\n".join(part for part in pair if part) for pair in parts]
-        return [blocks.thinking("\n\n".join(shown), "google", model, self.settled(found))] if found else []
+        return [blocks.thinking("\n\n".join(shown), "google", model, self.settled(found))]
 
     def _result(self, at: str | None, key: str, call: Record) -> None:
         result, status = call.get("result"), blocks.text_of(call.get("status"))
@@ -85,6 +88,8 @@ class GeminiReader(Reader):
         return blocks.text(told if isinstance(told, str) else blocks.json_text(told))
 
     def _content(self, content: object) -> list[BlockDict]:
+        if type(content) is str:
+            return [blocks.text(content)] if content else []
         parts = [content] if isinstance(content, dict) else blocks.items(content)
         found = [self._said(part) for part in parts if isinstance(part, dict)]
         return [block for block in found if block["type"] != "text" or block["text"]]
@@ -202,30 +207,42 @@ class _Messages:
         return record if line.is_bad or line.offset == 0 else _At(line.offset, len(line.raw), item)
 
     def _read(self, places: list[_At | Record]) -> Iterator[Record | None]:
-        """The messages at some places; from the file all at once where they are close together."""
-        stored = [place for place in places if isinstance(place, _At)]
-        start = min((place.offset for place in stored), default=0)
-        end = max((place.offset + place.size for place in stored), default=0)
-        near = disk.read(self._path, start, end - start) if end - start <= _NEAR else b""
+        """The messages at some places."""
+        near = self._near({place.offset: place.size for place in places if isinstance(place, _At)})
         for place in places:
-            if isinstance(place, _At):
-                begun = place.offset - start
-                raw = near[begun : begun + place.size] or disk.read(self._path, place.offset, place.size)
-                yield self._message(place, raw)
-            else:
+            if not isinstance(place, _At):
                 yield place
+            elif type(record := near.get(place.offset)) is dict:
+                yield _message(record, place.item)
+            else:
+                yield _message(self._alone(place), place.item)
 
-    def _message(self, place: _At, raw: bytes) -> Record | None:
-        if self._held[0] != place.offset:  # a line that holds several is read once for them
-            line = next(parsed_lines([raw], place.offset), None)
+    def _near(self, sizes: dict[int, int]) -> dict[int, Any]:
+        """The values of some lines by their offsets, read and parsed all at once; none where they are far apart."""
+        start = min(sizes, default=0)
+        end = max((offset + size for offset, size in sizes.items()), default=0)
+        if end - start > _NEAR:
+            return {}
+        raw = disk.read(self._path, start, end - start)
+        parts = [raw[offset - start : offset - start + size] for offset, size in sizes.items()]
+        return dict(zip(sizes, values_of(parts), strict=True))
+
+    def _alone(self, place: _At) -> Record:
+        """One line read by itself; it is held, since it may have several messages."""
+        if self._held[0] != place.offset:
+            line = parsed_line(disk.read(self._path, place.offset, place.size), place.offset)
             self._held = (place.offset, line.record if line is not None and line.record is not None else {})
-        record = self._held[1]
-        if place.item is None:
-            return record or None
-        changed = record.get("$set")
-        found = changed.get("messages") if isinstance(changed, dict) else None
-        item = found[place.item] if isinstance(found, list) and place.item < len(found) else None
-        return item if isinstance(item, dict) else None
+        return self._held[1]
+
+
+def _message(record: Record, item: int | None) -> Record | None:
+    """What a line has at a place."""
+    if item is None:
+        return record or None
+    changed = record.get("$set")
+    found = changed.get("messages") if isinstance(changed, dict) else None
+    message = found[item] if isinstance(found, list) and item < len(found) else None
+    return message if isinstance(message, dict) else None
 
 
 def _open_lines(path: Path, session_id: str) -> Opened:

@@ -66,7 +66,7 @@ class LedgerReader(ChainReader):
                 self._header(record)
             elif not isinstance(kind, str) or kind not in _TYPES:
                 self.warn("unknown_record", f"type {str(kind)[:80]!r} is not known")
-            self.piece("note", (), at)
+            self.piece("note", [], at)
 
     def _header(self, record: Record) -> None:
         self.about.session_id = self.about.session_id or blocks.word(record.get("session"))
@@ -83,7 +83,7 @@ class LedgerReader(ChainReader):
         message = record.get("message")
         if not isinstance(message, dict):
             self.warn("unknown_record", "a message line without a message")
-            self.piece("note", (), at)
+            self.piece("note", [], at)
             return
         found = message.get("content")
         listed = [self._said(block) for block in found if isinstance(block, dict)] if isinstance(found, list) else []

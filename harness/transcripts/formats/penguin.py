@@ -1,7 +1,8 @@
 """penguin-harness sessions: one file (shard) for each context, joined in the order of their numbers.
 
 What belongs to one request stands between its `request_begin` and the next one's. A call id may come
-again in a later request; what a compaction writes is its summary and no answer.
+again in a later request; what a compaction writes is its summary and no answer. A text that was typed
+while the model worked stands in a wrapper; a prompt's picture is a message of its own right behind it.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ _TYPES = frozenset({"session_meta", "model_msg", "event_msg"})
 _SHARD = re.compile(r"(?P<session>.+)_(?P<number>\d{3,})\.jsonl")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _SUMMARY = re.compile(r"\s*[\[<]context_summary[\]>]")
+_STEERING, _STEERED = "[user_steering]", "[/user_steering]"
 _PEOPLE = frozenset({"user", "parent_agent"})
 _ASSISTANT = frozenset({"thinking", "inline_thinking", "tool_call"})
 _EVENTS = frozenset(
@@ -42,49 +44,66 @@ class PenguinAssembly(Assembly):
         super().__init__()
         self._open: Draft | None = None
         self._last: Draft | None = None
-        self._is_compacting = False
+        self._asked: Draft | None = None
+        self._compacting: int | None = None
         self._named: dict[str, str] = {}
         self._state: dict[str, str] = {}
 
     def note(self, piece: Piece) -> None:
         """Brackets, totals, and which model speaks."""
+        self._asked = None
         if piece.note == "request_begin":
             self._open = None
-        elif piece.note == "compaction_begin":
-            self._is_compacting, self._open = True, None
-        elif piece.note == "compaction_end":
-            self._is_compacting, self._open = False, None
+        elif piece.note in ("compaction_begin", "compaction_end"):
+            self._compact(piece)
         elif piece.note == "session_meta":
             self._state = piece.data
         elif piece.note == "token_usage" and self._last is not None:
             self._last.show(piece.data)
 
+    def _compact(self, piece: Piece) -> None:
+        """A compaction begins or ends; what stands between is read as one."""
+        self._open, begun = None, self._compacting
+        if piece.note == "compaction_begin":
+            self._compacting = piece.offset
+            return
+        self._compacting = None
+        if begun is None:
+            self.tie_in_front(piece.offset)
+        else:
+            self.tie(begun, piece.offset)
+
     def message(self, piece: Piece) -> Draft:
-        """What is said to the model during a compaction is no prompt."""
+        """What is said to the model during a compaction is no prompt; a picture belongs to the prompt before it."""
+        asked = self._asked
+        if asked is not None and piece.note == "picture":
+            asked.blocks, asked.until = [*asked.blocks, *piece.blocks], piece.offset
+            return asked
         draft = super().message(piece)
-        if self._is_compacting and draft.kind == "prompt":
+        if self._compacting is not None and draft.kind == "prompt":
             draft.kind = "context"
+        self._asked = draft if draft.kind in ("prompt", "queued") else None
         return draft
 
     def answer(self, piece: Piece) -> None:
         """One more piece of the open request's answer; within a compaction, its summary."""
-        texts = [block for block in piece.blocks if block["type"] == "text"]
-        if self._is_compacting and texts:
+        self._asked = None
+        if self._compacting is not None and (texts := [block for block in piece.blocks if block["type"] == "text"]):
             self.added.extra_texts += len(texts)
-            self._last = self.keep(Draft(piece._replace(kind="compaction", blocks=texts)))
+            self._last = self.keep(Draft(piece))
+            self._last.kind, self._last.blocks = "compaction", texts
             return
         if self._open is None:
-            self._open = self._last = self.keep(Draft(piece._replace(blocks=[], fields=dict(self._state))))
+            self._open = self._last = self.keep(Draft(piece))
+            self._open.blocks, self._open.fields = [], dict(self._state)
         self._open.until = piece.offset
-        self.extend(
-            self._open, Piece("answer", piece.line, piece.offset, piece.at, [self._own(b) for b in piece.blocks])
-        )
+        self._open.blocks += [self._own(block) for block in piece.blocks]
 
     def result(self, piece: Piece) -> None:
         """A result answers the newest call of its id."""
         block = piece.blocks[0]
-        named = {**block, "id": self._named.get(block["id"], block["id"])}
-        super().result(Piece("results", piece.line, piece.offset, piece.at, [named]))
+        named = self._named.get(block["id"], block["id"])
+        super().result(piece if named == block["id"] else piece._replace(blocks=[{**block, "id": named}]))
 
     def _own(self, block: BlockDict) -> BlockDict:
         if block["type"] == "thinking" and "opaque" in block:
@@ -94,11 +113,12 @@ class PenguinAssembly(Assembly):
         if block["type"] != "toolUse":
             return block
         key, times = block["id"], 1
-        while key in self._calls:
+        while key in self._calls or key in self._results:  # a result that is there answers an earlier call
             times += 1
             key = f"{block['id']}#{times}"
         self._named[block["id"]] = key
-        return {**block, "id": key}
+        made = self._calls[key] = block if times == 1 else {**block, "id": key}
+        return made
 
 
 class PenguinReader(Reader):
@@ -106,16 +126,16 @@ class PenguinReader(Reader):
 
     def record(self, record: Record) -> None:
         """See `Reader`."""
-        payload = record.get("payload")
+        kind, payload = record.get("type"), record.get("payload")
         at = self.saw_time(record.get("timestamp"))
-        if not isinstance(payload, dict) or blocks.text_of(record.get("type")) not in _TYPES:
-            self.warn("unknown_record", f"type {str(record.get('type'))[:80]!r} is not known")
-        elif record["type"] == "session_meta":
-            self._meta(payload)
-        elif record["type"] == "event_msg":
-            self._event(at, payload)
-        else:
+        if type(payload) is dict and kind == "model_msg":
             self._message(at, payload)
+        elif type(payload) is dict and kind == "event_msg":
+            self._event(at, payload)
+        elif type(payload) is dict and kind == "session_meta":
+            self._meta(payload)
+        else:
+            self.warn("unknown_record", f"type {str(kind)[:80]!r} is not known")
 
     def _meta(self, payload: Record) -> None:
         self.about.session_id = self.about.session_id or blocks.word(payload.get("session_id"))
@@ -152,7 +172,7 @@ class PenguinReader(Reader):
         elif kind == "text":
             self._text(at, payload)
         else:
-            self.piece("prompt", [self._picture(payload)], at)
+            self.piece("prompt", [self._picture(payload)], at, note="picture")
             self.counts.prompts_lt += 1
 
     def _text(self, at: str | None, payload: Record) -> None:
@@ -161,7 +181,11 @@ class PenguinReader(Reader):
             self.piece("compaction", [blocks.text(text)], at)
             return
         is_typed = blocks.text_of(payload.get("sender", "user")) in _PEOPLE
-        self.piece("prompt" if is_typed else "context", [blocks.text(text)], at)
+        if is_typed and text.startswith(_STEERING) and text.endswith(_STEERED):
+            said = text.removeprefix(_STEERING).removesuffix(_STEERED)
+            self.piece("queued", [blocks.text(said)], at)
+        else:
+            self.piece("prompt" if is_typed else "context", [blocks.text(text)], at)
         self.counts.prompts_lt += is_typed and not text.lstrip().startswith("<")
 
     def _answer(self, payload: Record) -> BlockDict:

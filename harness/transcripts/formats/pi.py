@@ -38,14 +38,20 @@ class PiAssembly(Assembly):
 
     is_tree = True
 
+    _callers: dict[str, str | None] | None = None
+
     def add(self, pieces: Iterable[Piece]) -> None:
         """See `Assembly`."""
-        found = list(pieces)
-        for piece in found:
-            if piece.entry is not None and piece.kind == "answer":
-                calls = (block["id"] for block in piece.blocks if block["type"] == "toolUse")
-                self._tips.update(dict.fromkeys(calls, piece.entry))
-        super().add(found)
+        self._callers = None
+        super().add(pieces)
+
+    def meant(self, link: str) -> str | None:
+        """See `Assembly`."""
+        if self._callers is None:
+            answers = [draft for draft in self._drafts if draft.kind == "answer"]
+            said = ((draft.entry, block) for draft in answers for block in draft.blocks)
+            self._callers = {block["id"]: entry for entry, block in said if block["type"] == "toolUse"}
+        return self._callers.get(link)
 
 
 class PiReader(Reader):
@@ -58,11 +64,19 @@ class PiReader(Reader):
 
     def record(self, record: Record) -> None:
         """See `Reader`."""
-        self.link(record.get("id"), record.get("parentId"))
-        kind = record.get("type")
-        if kind == "message":
-            self._message(record)
-        elif kind == "session":
+        if "id" in record or self._entry is not None:
+            self.link(record.get("id"), record.get("parentId"))
+        kind, message = record.get("type"), record.get("message")
+        if kind != "message":
+            self._entry_of(kind, record)
+        elif type(message) is dict:
+            at = self.saw_time(record["timestamp"] if "timestamp" in record else message.get("timestamp"))
+            self._message(message.get("role"), message, at)
+        else:
+            self.warn("unknown_record", "a message entry without a message")
+
+    def _entry_of(self, kind: object, record: Record) -> None:
+        if kind == "session":
             self._header(record)
         elif kind == "compaction":
             self.counts.compactions += 1
@@ -95,19 +109,13 @@ class PiReader(Reader):
         said = blocks.text_of(text)
         self.piece(kind if said else "note", [blocks.text(said)] if said else [], at)
 
-    def _message(self, record: Record) -> None:
-        message = record.get("message")
-        if not isinstance(message, dict):
-            self.warn("unknown_record", "a message entry without a message")
-            return
-        role = message.get("role")
-        at = self.saw_time(record["timestamp"] if "timestamp" in record else message.get("timestamp"))
-        if role == "assistant":
-            self._assistant(record, message, at)
-        elif role == "toolResult":
+    def _message(self, role: object, message: Record, at: str | None) -> None:
+        if role == "toolResult":
             key = blocks.word(message.get("toolCallId")) or self.place("result")
             content, failed = self._content(message.get("content")), message.get("isError") is True
             self.piece("results", [blocks.result_block(key, content, failed=failed)], at)
+        elif role == "assistant":
+            self._assistant(message, at)
         elif role == "user":
             self._user(message, at)
         elif role == "bashExecution":
@@ -126,31 +134,30 @@ class PiReader(Reader):
         self.piece("prompt" if is_typed else "context", said, at)
         self.counts.prompts_lt += is_typed and not text.startswith("<")
 
-    def _assistant(self, record: Record, message: Record, at: str | None) -> None:
+    def _assistant(self, message: Record, at: str | None) -> None:
         self.counts.assistant_msgs += 1
-        fields = self._named(record, message)
+        told = (message.get("model"), message.get("provider"), message.get("stopReason"))
+        if told != self._told:
+            self._told, self._fields = told, self._named(*told)
+        fields = self._fields if self._entry is None else {"id": self._entry, **self._fields}
         content: list[BlockDict] = []
         found = message.get("content")
         for number, item in enumerate(found if type(found) is list else blocks.items(found)):
-            if isinstance(item, dict):
+            if type(item) is dict:
                 content.append(blocks.said(item) if item.get("type") == "text" else self._answer(number, item, fields))
         if "errorMessage" in message and (error := blocks.word(message["errorMessage"])):
             content.append({"type": "error", "text": error})
         usage = message.get("usage")
-        self.piece("answer", content, at, fields, None, _usage(usage) if isinstance(usage, dict) else None)
+        self.piece("answer", content, at, fields, None, _usage(usage) if type(usage) is dict else None)
 
-    def _named(self, record: Record, message: Record) -> dict[str, str]:
-        """Who answered and why it stopped, worked out again only where it differs from the message before."""
-        told = (message.get("model"), message.get("provider"), message.get("stopReason"))
-        if told != self._told:
-            model, provider, reason = map(blocks.word, told)
-            if model not in _MIRRORS:
-                self.counts.saw_model(model)
-            stop = _STOPS.get(reason, reason) if reason else None
-            named = {"provider": provider, "model": model, "stop": stop}
-            self._told, self._fields = told, {name: value for name, value in named.items() if value}
-        entry = blocks.word(record.get("id"))
-        return self._fields if entry is None else {"id": entry, **self._fields}
+    def _named(self, model: object, provider: object, reason: object) -> dict[str, str]:
+        """Who answered and why it stopped."""
+        model, provider, reason = map(blocks.word, (model, provider, reason))
+        if model not in _MIRRORS:
+            self.counts.saw_model(model)
+        stop = _STOPS.get(reason, reason) if reason else None
+        named = {"provider": provider, "model": model, "stop": stop}
+        return {name: value for name, value in named.items() if value}
 
     def _answer(self, position: int, item: BlockDict, fields: dict[str, str]) -> BlockDict:
         kind = item.get("type")
@@ -163,14 +170,16 @@ class PiReader(Reader):
         return self._said(item)
 
     def _content(self, content: object) -> list[BlockDict]:
-        items = content if type(content) is list else blocks.items(content)
-        return [self._said(item) for item in items if isinstance(item, dict)]
+        said = blocks.said
+        return [
+            said(item) if item.get("type") == "text" else self._said(item)
+            for item in (content if type(content) is list else blocks.items(content))
+            if type(item) is dict
+        ]
 
     def _said(self, item: BlockDict) -> BlockDict:
-        kind = item.get("type")
-        if kind == "text":
-            return blocks.said(item)
-        if kind == "image":
+        """A block of another kind than text."""
+        if item.get("type") == "image":
             return self.image(blocks.image(item.get("data"), item.get("mimeType"), whole=self.cap is None))
         return self.unknown(item)
 

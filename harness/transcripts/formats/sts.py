@@ -19,6 +19,7 @@ __all__ = ["FORMATS", "StsFormat", "StsReader"]
 
 _SCHEMA = "am-session-share/"
 _ROLES = frozenset({"user", "assistant", "system", "tool"})
+_USAGE = ("input", "cacheRead", "cacheWrite", "output")
 
 
 class StsReader(Reader):
@@ -30,10 +31,20 @@ class StsReader(Reader):
         if record.get("type") == "session":
             self.about.session_id = self.about.session_id or blocks.word(record.get("id"))
             self.about.title = blocks.word(record.get("name")) or self.about.title
+            self._metadata(record.get("metadata"))
         elif isinstance(message, dict):
             self._message(message)
         else:
             self.warn("unknown_record", f"type {str(record.get('type'))[:80]!r} is not known")
+
+    def _metadata(self, metadata: object) -> None:
+        """What the export of another harness's session tells of it; its tokens only as a whole."""
+        if not isinstance(metadata, dict):
+            return
+        self.about.cwd = blocks.word(metadata.get("cwd")) or self.about.cwd
+        self.about.branch = blocks.word(metadata.get("branch")) or self.about.branch
+        if isinstance(usage := metadata.get("usage"), dict):
+            self.about.usage = blocks.usage_dict(*(usage.get(name) for name in _USAGE))
 
     def _message(self, message: Record) -> None:
         role = message.get("role")
@@ -41,7 +52,7 @@ class StsReader(Reader):
         said = [self._said(item) for item in blocks.items(message.get("content")) if isinstance(item, dict)]
         if role == "user":
             self.piece("prompt", said, at)
-            self.counts.prompts_lt += any(not block.get("text", "<").lstrip().startswith("<") for block in said)
+            self.counts.prompts_lt += any(not str(block.get("text", "<")).lstrip().startswith("<") for block in said)
         elif role == "assistant":
             self._assistant(at, message, said)
         elif role == "tool":

@@ -65,14 +65,14 @@ class VakReader(ChainReader):
         elif kind == "evidence_body" and isinstance(record.get("tool_use_id"), str):
             content = record.get("content")
             text = content if isinstance(content, str) else blocks.json_text(content)
-            self.piece("note", (), at, note="evidence", data=(record["tool_use_id"], [blocks.text(text)]))
+            self.piece("note", [], at, note="evidence", data=(record["tool_use_id"], [blocks.text(text)]))
             return
         elif kind == "intent" and (told := blocks.word(record.get("model_visible"))):
             self.piece("context", [blocks.text(told)], at)
             return
         elif not isinstance(kind, str) or kind not in _KINDS:
             self.warn("unknown_record", f"kind {str(kind)[:80]!r} is not known")
-        self.piece("note", (), at)
+        self.piece("note", [], at)
 
     def _header(self, record: Record) -> None:
         self.about.session_id = self.about.session_id or blocks.word(record.get("session_id"))
@@ -83,7 +83,7 @@ class VakReader(ChainReader):
         message, meta = record.get("message"), record.get("meta")
         if not isinstance(message, dict):
             self.warn("unknown_record", "a message entry without a message")
-            self.piece("note", (), at)
+            self.piece("note", [], at)
             return
         told = meta if isinstance(meta, dict) else {}
         found = [item for item in blocks.items(message.get("content")) if isinstance(item, dict)]
@@ -98,7 +98,9 @@ class VakReader(ChainReader):
         elif said or not results:
             is_typed = not told.get("control") and not results
             self.piece("prompt" if is_typed else "context", said, at)
-            self.counts.prompts_lt += is_typed and any(not b.get("text", "<").lstrip().startswith("<") for b in said)
+            self.counts.prompts_lt += is_typed and any(
+                not str(b.get("text", "<")).lstrip().startswith("<") for b in said
+            )
 
     def _assistant(self, at: str | None, record: Record, meta: Record, said: list[BlockDict]) -> None:
         self.counts.assistant_msgs += 1

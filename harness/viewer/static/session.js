@@ -1,6 +1,7 @@
 // One session: pages from the server, jumps, search, following, keys.
 import { Rows } from "./rows.js";
 import { linkChildren, openChild } from "./child.js";
+import { openRest } from "./rest.js";
 import { Search } from "./search.js";
 
 const app = document.getElementById("app");
@@ -20,14 +21,18 @@ function state(text) {
 let before = app.dataset.before;
 let after = app.dataset.after;
 let atEnd = Boolean(app.dataset.atEnd);
-let outline = null; // {keys, prompts}: where each turn stands in the whole session
+let outline = null; // {keys, prompts, index}: where each turn stands in the whole session
 let children = new Map(); // sub-agents by the call that started them
 let loading = null;
 let following = true;
+let stale = false; // what is shown was taken back: nothing may be put beside it
+let wholes = 0; // times that the whole was asked for
+let chasing = false; // a follower was too far behind for one page
+let seen = localStorage.getItem(seenKey); // where the reader stopped last time
 let news = 0; // when something new came last
 const rows = new Rows(byId("scroller"), byId("turns"), {
   onShown: near,
-  onNode: (node) => linkChildren(node, children, app.dataset.base),
+  onNode: dress,
   mayStick: () => atEnd && following,
 });
 
@@ -38,11 +43,21 @@ async function get(path) {
   return said;
 }
 
-const row = ({ key, html }) => ({ key, html });
-const isPrompt = ({ html }) => /data-kind="(prompt|queued)"/.test(html);
+const row = ({ key, kind, at, html }) => ({ key, kind, at, html });
+const isPrompt = ({ kind }) => kind === "prompt" || kind === "queued";
+const placeOf = (key) => Number(key.match(/\d+/)?.[0] ?? 0); // bytes in front of a turn: its key says so
 
 function fromPage(nodes) {
-  return [...nodes].filter((node) => node.dataset.key).map((node) => ({ key: node.dataset.key, html: node.outerHTML }));
+  return [...nodes].filter((node) => node.dataset.key).map((node) => {
+    const { key, kind } = node.dataset;
+    return { key, kind, at: node.querySelector("header time")?.dateTime, html: node.outerHTML };
+  });
+}
+
+// What a turn gets that its markup does not have.
+function dress(node) {
+  linkAll(node);
+  node.classList.toggle("seen", node.dataset.key === seen);
 }
 
 // How many turns of the whole session lie before and behind these; none that we know of without an outline.
@@ -70,27 +85,29 @@ async function load(where, cursor = "") {
 
 function take(where, cursor, page) {
   const turns = page.turns.map(row);
+  if (where === "after" && page.gap) forget(page.size);
   if (where === "before") {
     before = page.before;
-    grow(turns, []);
+    grow(turns);
   } else if (where === "after" && !page.gap) {
+    if (atEnd || chasing) note(turns, page);
+    chasing = (atEnd || chasing) && !page.atEnd;
     [after, atEnd] = [page.after, page.atEnd];
-    note(turns);
-    grow([], turns);
+    goOn(turns, page);
   } else if (where === "after" && !rows.stuck) {
     // Nobody who reads further up is pulled down; the end is a key away.
-    [after, atEnd] = ["", false];
+    [after, atEnd, stale] = ["", false, true];
     state("The end of the session has changed: press End to see it.");
     return false;
   } else {
-    [before, after, atEnd] = [page.before, page.after, page.atEnd];
-    rows.reset(turns, ...around(turns), placeOf(where, cursor, page));
+    [before, after, atEnd, stale, chasing] = [page.before, page.after, page.atEnd, false, false];
+    rows.reset(turns, ...around(turns), standing(where, cursor, page));
   }
   return turns.length > 0;
 }
 
 // Where a reader is to be in a page that replaces all others. Who is scrolling stays where the bar is.
-function placeOf(where, cursor, page) {
+function standing(where, cursor, page) {
   if (where === "scroll") return {};
   if (where === "tail" || page.gap) return { end: true };
   return { key: startOf(page.turns, cursor) };
@@ -98,22 +115,41 @@ function placeOf(where, cursor, page) {
 
 const startOf = (turns, key) => (turns.some((turn) => turn.key === key) ? key : turns[0]?.key);
 
-// A page may bring turns again that have grown since: those are replaced where they stand.
-function grow(above, below) {
-  for (const turn of [...above, ...below]) rows.replace(turn);
-  const fresh = (turn) => !rows.has(turn.key);
-  const all = [...above.filter(fresh), ...rows.rows, ...below.filter(fresh)];
+// A page in front may bring turns again that have grown since: those are replaced where they stand.
+function grow(above) {
+  for (const turn of above) rows.replace(turn);
+  const all = [...above.filter((turn) => !rows.has(turn.key)), ...rows.rows];
   rows.change(all, ...around(all));
 }
 
-// What was written after the whole was read belongs to the outline too.
-function note(turns) {
-  if (!outline || !outline.index.has(rows.rows.at(-1)?.key)) return;
-  for (const turn of turns) {
-    if (outline.index.has(turn.key)) continue;
-    outline.index.set(turn.key, outline.keys.push(turn.key) - 1);
-    if (isPrompt(turn)) outline.prompts.push({ key: turn.key });
-  }
+// A page behind others says what there is from its beginning on. What was there and is not any more was taken back.
+function goOn(turns, page) {
+  for (const turn of turns) rows.replace(turn);
+  const stays = rows.rows.filter(({ key }) => placeOf(key) < page.start);
+  if (!stays.length) before = page.before;
+  const all = [...stays, ...turns.map((turn) => rows.rows[rows.index.get(turn.key)] ?? turn)];
+  rows.change(all, ...around(all));
+}
+
+// What was written after the whole was read belongs to the outline too, and what was taken back does not.
+function note(turns, page) {
+  if (!outline || page.start === page.size) return; // nothing is new
+  const stays = (key) => placeOf(key) < page.start;
+  const prompts = turns.filter(isPrompt).map(({ key }) => ({ key }));
+  outline = outlined(
+    [...outline.keys.filter(stays), ...turns.map(({ key }) => key)],
+    [...outline.prompts.filter(({ key }) => stays(key)), ...prompts],
+  );
+}
+
+const outlined = (keys, prompts) => ({ keys, prompts, index: new Map(keys.map((key, at) => [key, at])) });
+
+// The session is another one now: where its turns were says nothing of where they are.
+function forget(size) {
+  outline = null;
+  news = Date.now();
+  app.dataset.size = size;
+  readLater();
 }
 
 // Called with every change of what is shown: fetch what comes next, before it is reached.
@@ -123,7 +159,8 @@ function near() {
   if (loading || !rows.rows.length) return;
   const beyond = Math.max(rows.tops[0] - (scrollTop + clientHeight), scrollTop - rows.bottom);
   if (outline && beyond > 2 * clientHeight) far();
-  else if (before && first === 0 && scrollTop - rows.tops[0] < 1200) load("before", before);
+  else if (before && first === 0 && scrollTop - rows.tops[0] < 1200)
+    stale ? load("around", rows.rows[0].key) : load("before", before);
   else if (after && !atEnd && last === rows.rows.length) load("after", after);
 }
 
@@ -133,16 +170,14 @@ function far() {
 }
 
 async function jump(key) {
-  if (!rows.has(key)) {
-    await load("around", key);
-  }
+  if (stale || !rows.has(key)) await load("around", key);
   const found = rows.show(key);
   if (found) history.replaceState(null, "", `?at=${encodeURIComponent(key)}`);
   return found;
 }
 
 const toStart = async () => {
-  if (before) await load("head");
+  if (before || stale) await load("head");
   if (rows.rows.length) rows.show(rows.rows[0].key);
 };
 
@@ -180,13 +215,24 @@ async function toPrompt(step) {
 }
 
 async function readWhole() {
+  const mine = ++wholes;
   const whole = await get("?html=1");
+  if (mine !== wholes) return;
   byId("summary").innerHTML = whole.html; // made by the server
-  const keys = whole.outline.keys;
-  outline = { ...whole.outline, index: new Map(keys.map((key, at) => [key, at])) };
+  outline = outlined(whole.outline.keys, whole.outline.prompts);
   children = new Map(whole.children.filter((child) => child.call).map((child) => [child.call, child]));
-  for (const node of byId("turns").children) linkChildren(node, children, app.dataset.base);
+  for (const node of byId("turns").children) linkAll(node);
   rows.change(rows.rows, ...around(rows.rows));
+}
+
+// Unasked, where that is not dear.
+function readLater() {
+  const mine = ++wholes;
+  setTimeout(() => {
+    if (mine !== wholes) return;
+    if (Number(app.dataset.size) > WHOLE) offerWhole();
+    else readWhole().catch((error) => (byId("summary").textContent = error.message));
+  }, 400);
 }
 
 function offerWhole() {
@@ -202,10 +248,11 @@ function offerWhole() {
 
 async function poll() {
   if (following && atEnd && !loading && !document.hidden) {
-    const had = rows.rows.at(-1)?.key;
+    const had = new Set(rows.index.keys());
+    const known = wholes;
     await load("after", after);
-    const more = rows.rows.length - 1 - (rows.index.get(had) ?? 0);
-    if (more > 0) {
+    const more = rows.rows.filter(({ key }) => !had.has(key)).length;
+    if (more > 0 && known === wholes) {
       news = Date.now();
       state(`${more} new ${more === 1 ? "turn" : "turns"}`);
     }
@@ -215,8 +262,8 @@ async function poll() {
 
 // A session whose last turn is younger than two minutes, or came less than two minutes ago, is being written.
 function isGrowing() {
-  const time = rows.rows.at(-1)?.html.match(/datetime="([^"]+)"/);
-  return Date.now() - Math.max(news, time ? Date.parse(time[1]) : 0) < 120_000;
+  const time = Date.parse(rows.rows.at(-1)?.at ?? "") || 0;
+  return Date.now() - Math.max(news, time) < 120_000;
 }
 
 function toggle(id, on) {
@@ -274,8 +321,10 @@ document.addEventListener("click", (event) => {
   const picture = event.target.closest("a.picture");
   const child = event.target.closest("a.child");
   const link = event.target.closest("a.link");
+  const rest = event.target.closest("a.rest");
   if (at) jump(at.dataset.jump);
-  else if (link) jump(link.closest(".turn").dataset.key);
+  else if (rest) openRest(rest, app.dataset.base, rows.expanded).then(linkAll);
+  else if (link && !link.closest(".inside")) jump(link.closest(".turn").dataset.key);
   else if (picture) showPicture(picture);
   else if (child) openChild(child, app.dataset.base);
   else return;
@@ -290,13 +339,13 @@ function showPicture(link) {
   link.replaceWith(picture);
 }
 
-// Where the reader was last time: a line there, and what came since below it.
-function markSeen() {
-  const seen = localStorage.getItem(seenKey);
-  const at = rows.index.get(seen);
-  if (at === undefined || at === rows.rows.length - 1) return;
-  const marked = rows.rows[at].html.replace('class="turn', 'class="seen turn');
-  rows.replace({ key: seen, html: marked });
+const linkAll = (node) => linkChildren(node, children, app.dataset.base);
+
+// The last turn that is on the screen, to be marked next time.
+function leave() {
+  const { scrollTop, clientHeight } = rows.scroller;
+  const last = rows.rows[rows.at(scrollTop + clientHeight - 12)];
+  if (last && !stale) localStorage.setItem(seenKey, last.key);
 }
 
 // Turns of the page's window that only a reader without a script gets at once.
@@ -309,15 +358,12 @@ function waiting(id) {
 function begin() {
   const loaded = [waiting("lead"), byId("turns").children, waiting("rest")].flatMap(fromPage);
   const { at } = app.dataset;
+  if (atEnd && seen === loaded.at(-1)?.key) seen = null; // nothing is new: nothing is to be marked
   rows.reset(loaded, 0, 0, at ? { key: startOf(loaded, at) } : { end: true });
-  markSeen();
   if (at) rows.show(at);
-  addEventListener("pagehide", () => localStorage.setItem(seenKey, rows.rows.at(-1)?.key ?? ""));
+  addEventListener("pagehide", leave);
   new Search(byId("find"), byId("hits"), get, jump, state);
-  setTimeout(() => {
-    if (Number(app.dataset.size) > WHOLE) offerWhole();
-    else readWhole().catch((error) => (byId("summary").textContent = error.message));
-  }, 400);
+  readLater();
   setTimeout(poll, FRESH);
   document.documentElement.dataset.ready = "1";
 }
