@@ -37,7 +37,7 @@ from harness.context import RuntimeContext  # noqa: E402
 from harness.filesystem import pool  # noqa: E402
 from harness.messages import MessageDict  # noqa: E402
 from harness.sessions import SessionTree, verify_session  # noqa: E402
-from harness.sessions.layout import Owner  # noqa: E402
+from harness.sessions.lines.layout import Owner  # noqa: E402
 
 SESSIONS, STALL_TURNS = 50, 6
 ALIKE = 30  # turns after which both the compactions and the tool calls begin anew: one in ten, one in three

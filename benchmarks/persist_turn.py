@@ -39,9 +39,9 @@ from workload import DiskCount, build, fill, take_turns  # noqa: E402 - from bes
 
 from harness.agent import HarnessAgent, session_call  # noqa: E402
 from harness.filesystem import pool  # noqa: E402
-from harness.sessions.ledger import Ledger  # noqa: E402
-from harness.sessions.snapshot import SnapshotWriter  # noqa: E402
-from harness.sessions.tree import SessionTree  # noqa: E402
+from harness.sessions.ledger.appending import Ledger  # noqa: E402
+from harness.sessions.snapshots.snapshot import SnapshotWriter  # noqa: E402
+from harness.sessions.tree.session_tree import SessionTree  # noqa: E402
 
 _BY_THE_AGENT = 2000
 PARTS: dict[str, tuple[tuple[Any, str], ...]] = {

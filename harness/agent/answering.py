@@ -23,7 +23,7 @@ from harness.hooks.events import (
 from harness.ids import new_id
 from harness.messages import Msg, ToolUse
 from harness.models.base import Chunk, Model, ModelRequest, TextDelta, ThinkingDelta, ToolCallDelta, ToolSpec
-from harness.sessions.prefix import PrefixWatch
+from harness.sessions.view.prefix import PrefixWatch
 from harness.text import clean_text
 from harness.tools import ActiveToolGroups
 

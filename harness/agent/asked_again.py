@@ -7,8 +7,8 @@ from itertools import takewhile
 from typing import Any
 
 from harness.messages import MessageDict, Msg
-from harness.sessions.answers import Answered
-from harness.sessions.tree import SessionTree
+from harness.sessions.ledger.answers import Answered
+from harness.sessions.tree.session_tree import SessionTree
 
 __all__ = ["other_words"]
 

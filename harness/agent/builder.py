@@ -27,7 +27,7 @@ from harness.ids import check_id
 from harness.memory import MaintenanceConfig
 from harness.models import Model, RetryPolicy, ToolSpec
 from harness.sessions import Session, WorkspaceSession
-from harness.sessions.redact import Redactor, default_redactor
+from harness.sessions.lines.redact import Redactor, default_redactor
 from harness.text import clean, dumps
 from harness.tools import Toolkit, ToolSource
 from harness.tools.files import FILE_TOOLS

@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 from pathlib import Path
 
-from harness.sessions.catalog import SessionCatalog
+from harness.sessions.catalog.session_catalog import SessionCatalog
 
 __all__ = ["Catalogs"]
 

@@ -13,7 +13,7 @@ from harness.hooks import CompactionConfig, HookChain, WorkingSet
 from harness.models.base import Model
 from harness.models.retry import RetryPolicy
 from harness.sessions import Session, StateModule
-from harness.sessions.redact import Redactor
+from harness.sessions.lines.redact import Redactor
 from harness.tools import Toolkit
 
 __all__ = ["AgentConfig", "DiskFailure", "Durability", "StateFactory"]

@@ -13,13 +13,13 @@ from harness.agent.gate import process_gate
 from harness.agent.open_session import holding, refuse_remembered, restore
 from harness.errors import ConfigError
 from harness.filesystem import disk, pool
-from harness.sessions.branching import has_line
 from harness.sessions.cache import OpenSession
-from harness.sessions.catalog import SessionCatalog
-from harness.sessions.forking import fork_session
-from harness.sessions.layout import Owner, SessionFiles
-from harness.sessions.state_modules import StateModules
-from harness.sessions.usage import UsageReport, read_usage
+from harness.sessions.catalog.branching import has_line
+from harness.sessions.catalog.session_catalog import SessionCatalog
+from harness.sessions.catalog.usage import UsageReport, read_usage
+from harness.sessions.lines.layout import Owner, SessionFiles
+from harness.sessions.moving.forking import fork_session
+from harness.sessions.snapshots.state_modules import StateModules
 from harness.state import Session, SessionKey
 from harness.text import clean_text
 

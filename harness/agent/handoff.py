@@ -17,8 +17,8 @@ from harness.agent.open_session import holding, refuse_remembered
 from harness.errors import SessionExists
 from harness.messages import Msg, TextBlock
 from harness.models.base import Model
-from harness.sessions.index import HANDOFF
-from harness.sessions.tree import SessionTree
+from harness.sessions.catalog.index import HANDOFF
+from harness.sessions.tree.session_tree import SessionTree
 from harness.state import State
 from harness.text import dumps
 

@@ -7,9 +7,9 @@ from harness.agent.config import AgentConfig
 from harness.filesystem import pool
 from harness.filesystem.local_tree import LocalTree
 from harness.filesystem.paths import join
-from harness.sessions.java_import import log_java_session
-from harness.sessions.java_workspace import JavaWorkspace
-from harness.sessions.tree import SessionTree
+from harness.sessions.moving.java_workspace import JavaWorkspace
+from harness.sessions.tree.java_import import log_java_session
+from harness.sessions.tree.session_tree import SessionTree
 
 __all__ = ["java_workspace", "take_over_java"]
 

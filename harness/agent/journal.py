@@ -12,9 +12,9 @@ from harness.messages import MessageDict, Msg, Usage
 from harness.models.base import ToolSpec
 from harness.models.replay import for_provider
 from harness.sessions import SessionTree, repairs
-from harness.sessions.built import BuiltMessages
-from harness.sessions.prefix import Prefix, PrefixWatch
-from harness.sessions.selecting import Selected
+from harness.sessions.lines.built import BuiltMessages
+from harness.sessions.selection.selecting import Selected
+from harness.sessions.view.prefix import Prefix, PrefixWatch
 from harness.state import State
 
 __all__ = ["Journal"]

@@ -14,11 +14,11 @@ from harness.errors import ConfigError
 from harness.filesystem import disk, pool
 from harness.filesystem.locks import FileLock
 from harness.filesystem.namespaces import write_tenant_file
-from harness.sessions.bundle import Bundle
-from harness.sessions.deleting import finish_removal
-from harness.sessions.exporting import export_session
-from harness.sessions.importing import Unpacked, admit, place_beside, read_bundle, refuse_existing, unpack
-from harness.sessions.layout import Owner, SessionFiles
+from harness.sessions.ledger.deleting import finish_removal
+from harness.sessions.lines.layout import Owner, SessionFiles
+from harness.sessions.moving.bundle import Bundle
+from harness.sessions.moving.exporting import export_session
+from harness.sessions.moving.importing import Unpacked, admit, place_beside, read_bundle, refuse_existing, unpack
 
 __all__ = ["export_bundle", "import_bundle"]
 

@@ -14,11 +14,11 @@ from harness.filesystem import pool
 from harness.filesystem.namespaces import write_tenant_file
 from harness.hooks.uninterrupted import uninterrupted
 from harness.sessions.cache import OpenSession, SessionCache
-from harness.sessions.reconcile import AppendMissing, Branch, Ignore, holds, reconcile
-from harness.sessions.snapshot import MEMORY, load_snapshot
-from harness.sessions.state_modules import StateModules
-from harness.sessions.tree import SessionTree
-from harness.sessions.workspace_session import WorkspaceSession
+from harness.sessions.snapshots.snapshot import MEMORY, load_snapshot
+from harness.sessions.snapshots.state_modules import StateModules
+from harness.sessions.snapshots.workspace_session import WorkspaceSession
+from harness.sessions.tree.reconcile import AppendMissing, Branch, Ignore, holds, reconcile
+from harness.sessions.tree.session_tree import SessionTree
 from harness.state import Session, SessionKey
 
 __all__ = ["forget", "holding", "refuse_remembered", "restore"]

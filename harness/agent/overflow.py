@@ -10,7 +10,7 @@ from harness.agent.turnstate import TurnState
 from harness.errors import ContextOverflow
 from harness.hooks import Selector, SystemPart
 from harness.models.base import Model, ToolSpec
-from harness.sessions.metering import CAPACITY, Capacity, guessed, learned
+from harness.sessions.view.metering import CAPACITY, Capacity, guessed, learned
 
 __all__ = ["make_room", "refused_again"]
 

@@ -24,7 +24,7 @@ from harness.filesystem import disk, pool
 from harness.hooks import SystemPart
 from harness.messages import Msg
 from harness.models.base import Chunk, Model, ModelRequest
-from harness.sessions.layout import SessionFiles
+from harness.sessions.lines.layout import SessionFiles
 
 __all__ = ["Recollection"]
 

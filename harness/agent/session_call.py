@@ -30,13 +30,13 @@ from harness.hooks import Announcer, Background, Notices, Recollector, Selector,
 from harness.messages import Msg
 from harness.models.base import Model
 from harness.sessions.cache import OpenSession
-from harness.sessions.catalog import SessionCatalog
-from harness.sessions.prefix import PrefixWatch
-from harness.sessions.projection import Turn
-from harness.sessions.results import RESULTS, KeptResults
-from harness.sessions.snapshot import SnapshotWriter
-from harness.sessions.state_modules import StateModules
-from harness.sessions.tree import SessionTree
+from harness.sessions.catalog.session_catalog import SessionCatalog
+from harness.sessions.snapshots.snapshot import SnapshotWriter
+from harness.sessions.snapshots.state_modules import StateModules
+from harness.sessions.tree.results import RESULTS, KeptResults
+from harness.sessions.tree.session_tree import SessionTree
+from harness.sessions.view.prefix import PrefixWatch
+from harness.sessions.view.projection import Turn
 
 __all__ = ["SessionCall"]
 

@@ -11,7 +11,7 @@ from harness.errors import ModelError
 from harness.hooks import Notices, SystemPart
 from harness.messages import MessageDict, Msg
 from harness.models.base import Chunk, Model, ModelRequest, ToolSpec
-from harness.sessions.turns import blocks_of
+from harness.sessions.view.turns import blocks_of
 
 __all__ = ["LoggedSideModel"]
 

@@ -11,8 +11,8 @@ from harness.agent.side import LoggedSideModel
 from harness.hooks import CompactionConfig, Compactor
 from harness.models.base import Model, ModelRequest
 from harness.models.tokens import estimate_request
-from harness.sessions.built import BuiltMessages
-from harness.sessions.tree import SessionTree
+from harness.sessions.lines.built import BuiltMessages
+from harness.sessions.tree.session_tree import SessionTree
 
 __all__ = ["sum_up"]
 

@@ -10,7 +10,7 @@ from harness.agent.meta import AgentMeta, made_by
 from harness.errors import ConfigError, PersistenceError
 from harness.ids import timestamp
 from harness.models.base import Model
-from harness.sessions.tree import SessionTree
+from harness.sessions.tree.session_tree import SessionTree
 
 __all__ = ["switch_model"]
 

@@ -29,18 +29,18 @@ from harness.filesystem import pool
 from harness.ids import new_session_id
 from harness.messages import Msg
 from harness.models.base import Model
-from harness.sessions.branching import BranchInfo
-from harness.sessions.built import BuiltMessages
-from harness.sessions.bundle import MAX_BYTES, Bundle
-from harness.sessions.catalog import SessionCatalog
-from harness.sessions.index import SessionInfo
-from harness.sessions.layout import Owner, SessionFiles
-from harness.sessions.repair import RepairReport, repair_session
-from harness.sessions.search import SearchHit
-from harness.sessions.state_modules import StateModules
-from harness.sessions.tree import SessionTree
-from harness.sessions.usage import UsageReport
-from harness.sessions.verify import VerifyReport, verify_session
+from harness.sessions.catalog.branching import BranchInfo
+from harness.sessions.catalog.index import SessionInfo
+from harness.sessions.catalog.search import SearchHit
+from harness.sessions.catalog.session_catalog import SessionCatalog
+from harness.sessions.catalog.usage import UsageReport
+from harness.sessions.checking.verify import VerifyReport, verify_session
+from harness.sessions.lines.built import BuiltMessages
+from harness.sessions.lines.layout import Owner, SessionFiles
+from harness.sessions.moving.bundle import MAX_BYTES, Bundle
+from harness.sessions.snapshots.state_modules import StateModules
+from harness.sessions.tree.repair import RepairReport, repair_session
+from harness.sessions.tree.session_tree import SessionTree
 from harness.state import Session, SessionKey
 
 __all__ = ["TenantSessions"]

@@ -19,8 +19,8 @@ from harness.hooks.events import Event, Notice, SystemPart
 from harness.hooks.persistence import SessionPersistenceHook, plan_snapshot
 from harness.messages import Msg, Usage
 from harness.models.base import Model
-from harness.sessions.entries import START
-from harness.sessions.state_modules import StateModules
+from harness.sessions.lines.entries import START
+from harness.sessions.snapshots.state_modules import StateModules
 from harness.text import clean
 
 __all__ = ["TurnState"]
@@ -45,7 +45,7 @@ class TurnState:
         self.resumed = False
         """The turn was begun by an earlier call and goes on with this one."""
         self.prefix_digest: str | None = None
-        """Of the request in progress; see `harness.sessions.prefix`."""
+        """Of the request in progress; see `harness.sessions.view.prefix`."""
         self.usage: Usage | None = None
         """Tokens of the turn's requests so far."""
         self.stopped = False

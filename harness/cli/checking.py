@@ -16,7 +16,7 @@ from harness.cli.output import json_list, one_line, present, say, say_json, snak
 from harness.cli.place import Place
 from harness.cli.progress import progress
 from harness.errors import HarnessError, SessionNotFound
-from harness.sessions.verify import VerifyReport
+from harness.sessions.checking.verify import VerifyReport
 
 __all__ = ["repair", "verify"]
 

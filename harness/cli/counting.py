@@ -10,7 +10,7 @@ from harness.cli.about import about_sessions
 from harness.cli.clock import told
 from harness.cli.output import one_line, say, say_json, snake_keys
 from harness.cli.place import Place
-from harness.sessions.usage import UsageReport, UsageTotal
+from harness.sessions.catalog.usage import UsageReport, UsageTotal
 
 __all__ = ["usage"]
 

@@ -15,7 +15,7 @@ from harness.cli.output import one_line, say, say_json
 from harness.cli.place import Place
 from harness.errors import ConfigError, FileExists, SessionExists, SessionNotFound
 from harness.ids import encode_name
-from harness.sessions.bundle import MAX_BYTES
+from harness.sessions.moving.bundle import MAX_BYTES
 
 __all__ = ["delete", "export", "import_bundle", "import_java"]
 

@@ -15,7 +15,7 @@ from harness.cli.output import say, say_json
 from harness.cli.place import Place
 from harness.cli.rendering import message_lines
 from harness.errors import ConfigError
-from harness.sessions.context_at import ContextAt
+from harness.sessions.selection.context_at import ContextAt
 
 __all__ = ["seen"]
 

@@ -10,9 +10,9 @@ from typing import Any
 from harness.errors import SessionDamaged, TranscriptRefused
 from harness.filesystem import pool
 from harness.filesystem.namespaces import agent_root, tenant_root, write_tenant_file
-from harness.sessions.layout import Owner
-from harness.sessions.tree import SessionTree
-from harness.sessions.verify import verify_session
+from harness.sessions.checking.verify import verify_session
+from harness.sessions.lines.layout import Owner
+from harness.sessions.tree.session_tree import SessionTree
 from harness.transcripts import Candidate, Page, Transcript, candidates, join, page, read, stitched, summary
 from harness.transcripts.discovery import usual_listing
 from harness.transcripts.export import Redaction, check_bundle, is_bundle, redact_transcript

@@ -17,9 +17,9 @@ from harness.cli.place import Place
 from harness.errors import ConfigError, SessionExists
 from harness.filesystem import pool
 from harness.messages import Msg
-from harness.sessions.layout import SessionFiles
-from harness.sessions.outline import Outline
-from harness.sessions.projection import Turn
+from harness.sessions.lines.layout import SessionFiles
+from harness.sessions.selection.outline import Outline
+from harness.sessions.view.projection import Turn
 
 __all__ = ["branch", "branches", "fork", "turns"]
 

@@ -13,9 +13,9 @@ from harness.hooks.packet_summary import newest_packet, record_of_past, said_in
 from harness.hooks.record import Record, split_record, with_record
 from harness.memory import within_budget
 from harness.sessions import SessionTree
-from harness.sessions.metering import CAPACITY, capacities, capacity_events
-from harness.sessions.packets import Packet
-from harness.sessions.past_turns import PastTurn, PastTurns
+from harness.sessions.selection.packets import Packet
+from harness.sessions.tree.past_turns import PastTurn, PastTurns
+from harness.sessions.view.metering import CAPACITY, capacities, capacity_events
 
 __all__ = ["add_checkpoint", "checkpoint_due"]
 

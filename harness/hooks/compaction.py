@@ -30,7 +30,7 @@ from harness.messages import MessageDict
 from harness.models.base import Model, ModelRequest
 from harness.models.tokens import estimate_request, estimate_tokens
 from harness.sessions import SessionTree
-from harness.sessions.metering import (
+from harness.sessions.view.metering import (
     CAPACITY,
     Capacity,
     ContextSize,
@@ -41,7 +41,7 @@ from harness.sessions.metering import (
     widened,
     window_of,
 )
-from harness.sessions.truncating import ARGUMENTS_CUT
+from harness.sessions.view.truncating import ARGUMENTS_CUT
 
 __all__ = ["SUMMARY_PROMPT", "CompactionConfig", "CompactionHook", "Compactor"]
 

@@ -10,8 +10,8 @@ from harness.hooks.compaction_config import CompactionConfig, TruncateArgsConfig
 from harness.messages import MessageDict
 from harness.models.tokens import estimate_tokens
 from harness.sessions import Entry, Turn, View
-from harness.sessions.metering import ContextSize, answer_reserve
-from harness.sessions.truncating import has_long_arguments
+from harness.sessions.view.metering import ContextSize, answer_reserve
+from harness.sessions.view.truncating import has_long_arguments
 
 __all__ = [
     "Plan",

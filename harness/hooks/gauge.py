@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from harness.context import CallScope
 from harness.models.base import Model
 from harness.sessions import SessionTree
-from harness.sessions.metering import Capacity, Meter, answer_reserve, capacities, widened, window_of
+from harness.sessions.view.metering import Capacity, Meter, answer_reserve, capacities, widened, window_of
 
 __all__ = ["UNKNOWN_WINDOW", "Gauge", "gauge_of", "growth_reserve", "news_of", "side_room"]
 

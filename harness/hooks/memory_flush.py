@@ -23,7 +23,7 @@ from harness.memory import (
 from harness.messages import MessageDict
 from harness.models.tokens import estimate_tokens
 from harness.sessions import SessionTree
-from harness.sessions.sections import closed_turn
+from harness.sessions.selection.sections import closed_turn
 
 __all__ = ["MemoryFlushHook"]
 

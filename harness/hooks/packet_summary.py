@@ -20,9 +20,9 @@ from harness.memory import within_budget
 from harness.messages import MessageDict
 from harness.models.tokens import estimate_tokens
 from harness.sessions import SessionTree
-from harness.sessions.cards import cards_message
-from harness.sessions.packets import PACKET, Packet, packet_data, packet_message
-from harness.sessions.past_turns import PastTurn, PastTurns
+from harness.sessions.selection.packets import PACKET, Packet, packet_data, packet_message
+from harness.sessions.tree.past_turns import PastTurn, PastTurns
+from harness.sessions.view.cards import cards_message
 
 __all__ = ["AROUND_TEXT", "FAILED", "Behind", "PacketMaker", "newest_packet", "record_of_past", "said_in"]
 

@@ -6,9 +6,9 @@ from harness.context import CallScope
 from harness.errors import ConfigError
 from harness.hooks.events import Error, PostCall
 from harness.hooks.uninterrupted import uninterrupted
-from harness.sessions.snapshot import SnapshotWriter
-from harness.sessions.state_modules import StateModules
-from harness.sessions.tree import SessionTree
+from harness.sessions.snapshots.snapshot import SnapshotWriter
+from harness.sessions.snapshots.state_modules import StateModules
+from harness.sessions.tree.session_tree import SessionTree
 from harness.state import SessionKey
 
 __all__ = ["SessionPersistenceHook", "plan_snapshot"]

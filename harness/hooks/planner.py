@@ -17,8 +17,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from harness.hooks.common_words import COMMON_WORDS, REFERENCES
-from harness.sessions.cards import CARDS_FRAME
-from harness.sessions.words import is_joined, plain_words, words_of
+from harness.sessions.view.cards import CARDS_FRAME
+from harness.sessions.view.words import is_joined, plain_words, words_of
 
 __all__ = ["Candidate", "Plan", "Room", "content_words", "make_plan", "refers_back"]
 

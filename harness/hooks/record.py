@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.messages import MessageDict
 from harness.sessions import Turn
-from harness.sessions.mentions import files_in, one_line
+from harness.sessions.selection.mentions import files_in, one_line
 
 __all__ = ["Record", "record_of", "split_record", "with_record"]
 

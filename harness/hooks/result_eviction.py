@@ -17,8 +17,8 @@ from harness.messages import Block, Msg, TextBlock, ToolResult
 from harness.models.base import Model
 from harness.models.tokens import estimate_tokens
 from harness.sessions import SessionTree
-from harness.sessions.metering import window_of
-from harness.sessions.results import keep_result
+from harness.sessions.tree.results import keep_result
+from harness.sessions.view.metering import window_of
 
 __all__ = ["ToolResultEvictionConfig", "ToolResultEvictionHook"]
 

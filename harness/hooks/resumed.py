@@ -7,10 +7,10 @@ from typing import Any
 
 from harness.messages import MessageDict
 from harness.sessions import Entry
-from harness.sessions.cards import cards_message
-from harness.sessions.packets import packet_message
-from harness.sessions.past_turns import PastTurn, PastTurns
-from harness.sessions.selecting import Selected
+from harness.sessions.selection.packets import packet_message
+from harness.sessions.selection.selecting import Selected
+from harness.sessions.tree.past_turns import PastTurn, PastTurns
+from harness.sessions.view.cards import cards_message
 
 __all__ = ["earlier_selections", "full_turns", "shown_before"]
 

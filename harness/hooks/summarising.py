@@ -14,8 +14,8 @@ from harness.memory import both_ends, conversation_text, fence, within_budget
 from harness.messages import MessageDict, Msg
 from harness.models.tokens import estimate_tokens
 from harness.sessions import Turn
-from harness.sessions.cards import card_line, turn_card
-from harness.sessions.turns import FRAMES
+from harness.sessions.view.cards import card_line, turn_card
+from harness.sessions.view.turns import FRAMES
 from harness.text import without_tags
 
 __all__ = ["Summary", "plain_summary", "summarise"]

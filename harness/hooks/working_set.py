@@ -28,12 +28,12 @@ from harness.messages import MessageDict
 from harness.models.base import Model
 from harness.models.tokens import estimate_tokens
 from harness.sessions import SessionTree, Turn
-from harness.sessions.cards import cards_message
-from harness.sessions.metering import CAPACITY, Capacity, Meter, guessed, learned
-from harness.sessions.packets import packet_message
-from harness.sessions.past_turns import PastTurn, PastTurns
-from harness.sessions.selecting import Selected
-from harness.sessions.turns import blocks_of, newest_boundary
+from harness.sessions.selection.packets import packet_message
+from harness.sessions.selection.selecting import Selected
+from harness.sessions.tree.past_turns import PastTurn, PastTurns
+from harness.sessions.view.cards import cards_message
+from harness.sessions.view.metering import CAPACITY, Capacity, Meter, guessed, learned
+from harness.sessions.view.turns import blocks_of, newest_boundary
 
 __all__ = ["Selector"]
 

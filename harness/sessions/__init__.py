@@ -1,31 +1,31 @@
 """The two tracks of a session: its ledger, and snapshots of its state."""
 
-from harness.sessions.anchor import Anchor
-from harness.sessions.answers import Answered
-from harness.sessions.branching import BranchInfo, Notes
-from harness.sessions.bundle import Bundle
 from harness.sessions.cache import OpenSession, SessionCache
-from harness.sessions.cards import card_line, card_words, cards_message, numbered_line, turn_card
-from harness.sessions.catalog import SessionCatalog
-from harness.sessions.context_at import ContextAt
-from harness.sessions.digest import binding_digest, context_digest, message_digest
-from harness.sessions.digests import result_digest
-from harness.sessions.entries import Damage, Entry, Position
-from harness.sessions.full_record import evidence_id, full_record, full_tokens
-from harness.sessions.index import SessionInfo
-from harness.sessions.json_session import JsonSession
-from harness.sessions.memory_session import InMemorySession
-from harness.sessions.projection import OpenCall, Turn, View, cut_for, project, repairs, safe_cuts
-from harness.sessions.reconcile import AppendMissing, Branch, Decision, Ignore, LedgerWins, reconcile
-from harness.sessions.redact import Redactor, default_redactor, redact_texts
-from harness.sessions.repair import RepairReport, repair_session
-from harness.sessions.search import SearchHit
-from harness.sessions.snapshot import Snapshot, SnapshotWriter, load_snapshot
-from harness.sessions.state_modules import StateModules
-from harness.sessions.tree import SessionTree
-from harness.sessions.usage import RequestUsage, UsageReport, UsageTotal
-from harness.sessions.verify import Finding, VerifyReport, verify_bytes, verify_chain, verify_session
-from harness.sessions.workspace_session import WorkspaceSession
+from harness.sessions.catalog.branching import BranchInfo, Notes
+from harness.sessions.catalog.index import SessionInfo
+from harness.sessions.catalog.search import SearchHit
+from harness.sessions.catalog.session_catalog import SessionCatalog
+from harness.sessions.catalog.usage import RequestUsage, UsageReport, UsageTotal
+from harness.sessions.checking.verify import Finding, VerifyReport, verify_bytes, verify_chain, verify_session
+from harness.sessions.ledger.answers import Answered
+from harness.sessions.lines.anchor import Anchor
+from harness.sessions.lines.digest import binding_digest, context_digest, message_digest
+from harness.sessions.lines.entries import Damage, Entry, Position
+from harness.sessions.lines.redact import Redactor, default_redactor, redact_texts
+from harness.sessions.moving.bundle import Bundle
+from harness.sessions.selection.context_at import ContextAt
+from harness.sessions.snapshots.json_session import JsonSession
+from harness.sessions.snapshots.memory_session import InMemorySession
+from harness.sessions.snapshots.snapshot import Snapshot, SnapshotWriter, load_snapshot
+from harness.sessions.snapshots.state_modules import StateModules
+from harness.sessions.snapshots.workspace_session import WorkspaceSession
+from harness.sessions.tree.reconcile import AppendMissing, Branch, Decision, Ignore, LedgerWins, reconcile
+from harness.sessions.tree.repair import RepairReport, repair_session
+from harness.sessions.tree.session_tree import SessionTree
+from harness.sessions.view.cards import card_line, card_words, cards_message, numbered_line, turn_card
+from harness.sessions.view.digests import result_digest
+from harness.sessions.view.full_record import evidence_id, full_record, full_tokens
+from harness.sessions.view.projection import OpenCall, Turn, View, cut_for, project, repairs, safe_cuts
 from harness.state import Session, SessionKey, State, StateModule
 
 __all__ = [

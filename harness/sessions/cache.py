@@ -6,11 +6,11 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
-from harness.sessions.built import BuiltMessages
-from harness.sessions.past_turns import PastTurns
-from harness.sessions.prefix import PrefixWatch
-from harness.sessions.snapshot import SnapshotWriter
-from harness.sessions.tree import SessionTree
+from harness.sessions.lines.built import BuiltMessages
+from harness.sessions.snapshots.snapshot import SnapshotWriter
+from harness.sessions.tree.past_turns import PastTurns
+from harness.sessions.tree.session_tree import SessionTree
+from harness.sessions.view.prefix import PrefixWatch
 
 __all__ = ["OpenSession", "SessionCache"]
 

@@ -18,8 +18,8 @@ from harness.context import RuntimeContext
 from harness.errors import FileMissing, HarnessError
 from harness.filesystem import disk, pool
 from harness.messages import Msg
-from harness.sessions.blobs import block_text
-from harness.sessions.layout import SessionFiles
+from harness.sessions.lines.blobs import block_text
+from harness.sessions.lines.layout import SessionFiles
 from harness.state import SessionKey
 from harness.testing.crash import CommittedTurn
 from harness.text import loads

@@ -18,8 +18,7 @@ from harness.filesystem import pool
 from harness.messages import MessageDict
 from harness.models.base import Model
 from harness.models.tokens import estimate_tokens
-from harness.sessions.metering import window_of
-from harness.sessions.recalling import (
+from harness.sessions.selection.recalling import (
     Found,
     Recalled,
     RecalledTurn,
@@ -28,7 +27,8 @@ from harness.sessions.recalling import (
     recall_result,
     recall_turn,
 )
-from harness.sessions.tree import SessionTree
+from harness.sessions.tree.session_tree import SessionTree
+from harness.sessions.view.metering import window_of
 from harness.text import dumps
 from harness.tools.bounds import shortened
 from harness.tools.function import tool

@@ -13,9 +13,9 @@ from typing import Annotated, Any
 from harness.context import CallScope
 from harness.errors import HarnessError, SessionBusy, SessionError, SessionNotFound, ToolError
 from harness.messages import MessageDict
-from harness.sessions.catalog import SessionCatalog
-from harness.sessions.search import SearchHit
-from harness.sessions.tree import SessionTree
+from harness.sessions.catalog.search import SearchHit
+from harness.sessions.catalog.session_catalog import SessionCatalog
+from harness.sessions.tree.session_tree import SessionTree
 from harness.text import dumps, loads
 from harness.tools.base import Function
 from harness.tools.bounds import MAX_CHARS, bounded_list, shortened

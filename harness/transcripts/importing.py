@@ -18,8 +18,8 @@ from typing import Any
 from harness.errors import SessionExists, TranscriptRefused
 from harness.filesystem import disk, pool
 from harness.messages import MessageDict
-from harness.sessions.importing import remove_abandoned
-from harness.sessions.tree import SessionTree
+from harness.sessions.moving.importing import remove_abandoned
+from harness.sessions.tree.session_tree import SessionTree
 from harness.transcripts.blocks import BlockDict
 from harness.transcripts.export.base import UniqueNames, conversation, file_digest, media_of, text_of
 from harness.transcripts.reader import Transcript

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from orjson import loads
 
-from harness.sessions.parsing import values_of
+from harness.sessions.lines.parsing import values_of
 from harness.text import clean, read_json
 
 __all__ = ["BOM", "MAX_LINE", "Line", "Record", "TranscriptWarning", "parsed_line", "parsed_lines"]

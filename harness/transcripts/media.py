@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import ConfigError
-from harness.sessions.blobs import read_blob
+from harness.sessions.lines.blobs import read_blob
 from harness.transcripts.blocks import integer
 from harness.transcripts.opening import open_session
 from harness.transcripts.windows import page

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import SessionNotFound
-from harness.sessions.entries import Entry
+from harness.sessions.lines.entries import Entry
 from harness.transcripts import read, stitched
 from harness.viewer.ledgers import Ledger
 from harness.viewer.shown import first_words

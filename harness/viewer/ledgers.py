@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from harness.filesystem import disk
-from harness.sessions.blobs import read_blob, try_expand
-from harness.sessions.entries import START, Entry
-from harness.sessions.layout import LEDGER_SUFFIX, Owner, SessionFiles
-from harness.sessions.prices import find_price
-from harness.sessions.reading import active_path, scan
-from harness.sessions.usage import UsageReport, report_of, requests_in
-from harness.sessions.verify import Finding, VerifyReport, verify_session
+from harness.sessions.catalog.prices import find_price
+from harness.sessions.catalog.usage import UsageReport, report_of, requests_in
+from harness.sessions.checking.verify import Finding, VerifyReport, verify_session
+from harness.sessions.ledger.reading import active_path, scan
+from harness.sessions.lines.blobs import read_blob, try_expand
+from harness.sessions.lines.entries import START, Entry
+from harness.sessions.lines.layout import LEDGER_SUFFIX, Owner, SessionFiles
 
 __all__ = ["Ledger", "context_window", "events", "open_ledger", "usage"]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.sessions.prices import find_price
+from harness.sessions.catalog.prices import find_price
 from harness.transcripts import Page, page, stitched, summary
 from harness.viewer.shown import cut, first_words
 from harness.viewer.window import MOST_WARNINGS

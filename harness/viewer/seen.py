@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from harness.errors import SessionNotFound
 from harness.messages import MessageDict
-from harness.sessions.context_at import ContextAt, context_of
-from harness.sessions.entries import Entry
-from harness.sessions.reading import active_path
+from harness.sessions.ledger.reading import active_path
+from harness.sessions.lines.entries import Entry
+from harness.sessions.selection.context_at import ContextAt, context_of
 from harness.viewer.bounds import bounded
 from harness.viewer.ledgers import Ledger
 from harness.viewer.rows import Row, row_of

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from harness.sessions.entries import Entry
-from harness.sessions.packets import packet_text
-from harness.sessions.turns import is_directive
+from harness.sessions.lines.entries import Entry
+from harness.sessions.selection.packets import packet_text
+from harness.sessions.view.turns import is_directive
 from harness.viewer.shown import first_words
 
 __all__ = ["FORMS", "Choice", "Form", "TurnAt", "choices_of"]

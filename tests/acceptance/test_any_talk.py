@@ -21,7 +21,7 @@ from harness.agent import open_session
 from harness.errors import ModelError, ModelRejected
 from harness.messages import Msg, ToolUse
 from harness.models import ModelRequest, RetryPolicy, estimate_request
-from harness.sessions.recalling import recall_result, recall_turn
+from harness.sessions.selection.recalling import recall_result, recall_turn
 from harness.tools import tool
 
 EVENTS = st.sampled_from(["", "", "", "", "restart", "compact", "branch", "policy", "model"])

@@ -13,7 +13,7 @@ from readback import read_back
 
 from harness import CompactionConfig, HarnessAgent, RuntimeContext, WorkingSet
 from harness.models import RetryPolicy
-from harness.sessions.recalling import recall_turn
+from harness.sessions.selection.recalling import recall_turn
 from harness.testing import ReplayModel
 from harness.tools import Toolkit
 from harness.transcripts import read

@@ -16,7 +16,7 @@ from harness.agent import open_session
 from harness.errors import ContextOverflow, ModelRejected
 from harness.messages import Msg
 from harness.models import ModelRequest
-from harness.sessions.metering import Capacity, capacities
+from harness.sessions.view.metering import Capacity, capacities
 from harness.testing import ScriptedModel
 from harness.tools import tool
 

@@ -11,7 +11,7 @@ from harness.hooks import CompactionConfig, TruncateArgsConfig
 from harness.hooks.compaction_plan import held_back, make_plan, token_limit, trigger
 from harness.models.tokens import estimate_tokens
 from harness.sessions import Entry, OpenCall, Turn, View, cut_for
-from harness.sessions.metering import ContextSize
+from harness.sessions.view.metering import ContextSize
 
 
 def said(role: str, text: str, n: int) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import harness
 from harness.errors import ConfigError
 from harness.hooks import WorkingSet
 from harness.hooks.planner import Candidate, Plan, Room, content_words, make_plan, refers_back
-from harness.sessions.cards import CARDS_FRAME
+from harness.sessions.view.cards import CARDS_FRAME
 
 NONE: frozenset[str] = frozenset()
 

@@ -7,10 +7,10 @@ import pytest
 from harness.hooks.gauge import Gauge, gauge_of, growth_reserve, news_of
 from harness.hooks.packet_summary import newest_packet, record_of_past, said_in
 from harness.messages import Usage
-from harness.sessions.entries import Entry, Position
-from harness.sessions.metering import Capacity, Meter, answer_reserve, learned
-from harness.sessions.packets import Packet, packet_message
-from harness.sessions.past_turns import PastTurn
+from harness.sessions.lines.entries import Entry, Position
+from harness.sessions.selection.packets import Packet, packet_message
+from harness.sessions.tree.past_turns import PastTurn
+from harness.sessions.view.metering import Capacity, Meter, answer_reserve, learned
 from harness.testing import ScriptedModel
 
 

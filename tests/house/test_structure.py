@@ -64,7 +64,9 @@ def test_only_the_filesystem_room_touches_files() -> None:
     assert touches == []
 
 
-@pytest.mark.parametrize("name", [name for name in PACKAGES if name != "harness"])
+@pytest.mark.parametrize(
+    "name", [name for name in PACKAGES if name != "harness" and not name.startswith("harness.sessions.")]
+)
 def test_a_room_exports_exactly_what_its_door_names(name: str) -> None:
     package = importlib.import_module(name)
     assert package.__all__ == sorted(package.__all__, key=door_order)

@@ -12,7 +12,7 @@ from mutations import sessions_of
 
 from harness.agent import open_session
 from harness.sessions import SessionCache
-from harness.sessions.anchor import parse_anchor
+from harness.sessions.lines.anchor import parse_anchor
 
 SCRIPT = Path(__file__).parents[1] / "acceptance/conversation.py"
 

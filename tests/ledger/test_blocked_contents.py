@@ -9,7 +9,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "agent"))
 from agentkit import ALICE, agent_of, sessions_folder
 
 from harness.context import RuntimeContext
-from harness.sessions import exporting
+from harness.sessions.moving import exporting
 from harness.testing import ScriptedModel
 
 LONG = "a contract " * 30_000

@@ -26,7 +26,7 @@ from harness.errors import (
 )
 from harness.hooks import CompactionConfig
 from harness.messages import Media, MediaBlock, Msg
-from harness.sessions import importing
+from harness.sessions.moving import importing
 from harness.testing import ScriptedModel
 from harness.tools import tool
 

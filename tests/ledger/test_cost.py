@@ -16,7 +16,7 @@ from harness.agent import open_session
 from harness.filesystem import disk
 from harness.hooks import CompactionConfig
 from harness.sessions import SessionCatalog, SessionTree
-from harness.sessions.entries import Entry
+from harness.sessions.lines.entries import Entry
 from harness.testing import ScriptedModel
 
 NEVER = CompactionConfig(trigger_messages=10**9, keep_messages=2)

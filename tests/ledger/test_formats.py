@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "agent"))
 from agentkit import ALICE, agent_of, sessions_folder, shown
 
 from harness.errors import NewerFormat
-from harness.sessions.formats import FORMAT
+from harness.sessions.lines.formats import FORMAT
 from harness.testing import ScriptedModel
 
 FIXTURES = Path(__file__).parents[1] / "data" / "formats"

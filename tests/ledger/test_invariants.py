@@ -12,9 +12,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from random_talks import PLACE, STEPS, RandomTalk
 
 from harness.sessions import SessionTree, View, project, verify_chain
-from harness.sessions.digest import message_digest
-from harness.sessions.entries import START
-from harness.sessions.reading import active_path, scan
+from harness.sessions.ledger.reading import active_path, scan
+from harness.sessions.lines.digest import message_digest
+from harness.sessions.lines.entries import START
 
 
 class Watched(RandomTalk):

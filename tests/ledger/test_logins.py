@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.sessions.secrets import is_secret_flag, without_secrets
+from harness.sessions.lines.secrets import is_secret_flag, without_secrets
 
 
 @pytest.mark.parametrize(

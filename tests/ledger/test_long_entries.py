@@ -7,8 +7,8 @@ import pytest
 
 from harness.errors import ConfigError
 from harness.sessions import SessionTree, verify_chain
-from harness.sessions.layout import Owner
-from harness.sessions.verify import verify_session
+from harness.sessions.checking.verify import verify_session
+from harness.sessions.lines.layout import Owner
 
 BIG = "é\u2028\x01" * 500_000
 

@@ -15,10 +15,10 @@ from mutations import KINDS, Mutate, sessions_of
 
 from harness.errors import NewerFormat
 from harness.sessions import SessionTree, verify_bytes
-from harness.sessions.anchor import Anchor, encode_anchor, parse_anchor
-from harness.sessions.entries import START, parse_line
-from harness.sessions.findings import Finding
-from harness.sessions.reading import scan
+from harness.sessions.checking.findings import Finding
+from harness.sessions.ledger.reading import scan
+from harness.sessions.lines.anchor import Anchor, encode_anchor, parse_anchor
+from harness.sessions.lines.entries import START, parse_line
 from harness.text import loads
 
 EACH = int(os.environ.get("HARNESS_MUTATIONS", "1000"))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from mutations import sessions_of
 
-from harness.sessions.sealed import seal, unseal
+from harness.sessions.lines.sealed import seal, unseal
 
 ODD: list[tuple[str, Any]] = [
     *[("boundary", {"seq": seq, "offset": offset}) for seq, offset in ((1, -5), (-3, 0), (1, 10**15), (1, 1e30), (2, 0.5))],

@@ -24,8 +24,8 @@ from harness import HarnessAgent
 from harness.errors import ConfigError
 from harness.hooks import CompactionConfig
 from harness.messages import Msg, Opaque, ThinkingBlock
-from harness.sessions.redact import default_redactor, redact_texts
-from harness.sessions.secrets import _SHAPES
+from harness.sessions.lines.redact import default_redactor, redact_texts
+from harness.sessions.lines.secrets import _SHAPES
 from harness.testing import ScriptedModel
 from harness.tools import tool
 

@@ -14,7 +14,8 @@ from harness.agent import open_session
 from harness.errors import CallCancelled, ModelRejected
 from harness.hooks import CompactionConfig, PostActing, PostReasoning, PreCall
 from harness.messages import Msg, ToolResult
-from harness.sessions import SessionTree, answers
+from harness.sessions import SessionTree
+from harness.sessions.ledger import answers
 from harness.testing import ScriptedModel
 from harness.tools import tool
 

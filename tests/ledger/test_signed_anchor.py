@@ -17,8 +17,8 @@ from harness.agent import open_session
 from harness.cli.app import app
 from harness.errors import ConfigError, SessionDamaged
 from harness.sessions import SessionCache
-from harness.sessions.anchor import Anchor, encode_anchor, parse_anchor
-from harness.sessions.entries import Position, digest
+from harness.sessions.lines.anchor import Anchor, encode_anchor, parse_anchor
+from harness.sessions.lines.entries import Position, digest
 from harness.testing import ScriptedModel
 
 KEY = "0123456789abcdef"

@@ -17,8 +17,8 @@ from harness.errors import ConfigError, ModelRejected
 from harness.hooks import CompactionConfig
 from harness.messages import Media, MediaBlock, Msg, Usage
 from harness.sessions import SessionTree, redact_texts
-from harness.sessions.content import with_structure
-from harness.sessions.redact import redacted
+from harness.sessions.lines.content import with_structure
+from harness.sessions.lines.redact import redacted
 from harness.testing import ScriptedModel
 from harness.tools import tool
 

@@ -17,7 +17,7 @@ from harness.agent import open_session
 from harness.errors import HookError, ModelError, ModelRejected, ModelTimeout, ModelUnavailable, SessionNotFound
 from harness.hooks import CompactionConfig, PostReasoning
 from harness.messages import Usage
-from harness.sessions.usage import report_of, requests_in
+from harness.sessions.catalog.usage import report_of, requests_in
 from harness.testing import ScriptedModel
 
 TEN = Usage(input=10, cache_read=100, cache_write=5, output=3)
@@ -185,7 +185,7 @@ async def test_prices_are_applied_where_there_are_any(workspace: Path) -> None:
 
 async def test_cached_tokens_are_priced_as_such(workspace: Path) -> None:
     pytest.importorskip("genai_prices")
-    from harness.sessions.prices import find_price
+    from harness.sessions.catalog.prices import find_price
 
     fresh = find_price("openai", "gpt-5-mini", {"input": 1_000_000})
     cached = find_price("openai", "gpt-5-mini", {"cacheRead": 1_000_000})

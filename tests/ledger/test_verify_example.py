@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from mutations import KINDS, flip_a_bit, insert_garbage, sessions_of
 
-from harness.sessions.layout import Owner, SessionFiles
-from harness.sessions.verify import verify_session
+from harness.sessions.checking.verify import verify_session
+from harness.sessions.lines.layout import Owner, SessionFiles
 
 OWNER = Owner("s", "crash", ("alice",))
 SCRIPT = Path(__file__).parents[2] / "examples/verify_ledger.py"

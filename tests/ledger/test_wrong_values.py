@@ -15,18 +15,18 @@ from harness.errors import SessionDamaged
 from harness.messages import Msg
 from harness.models.replay import for_provider
 from harness.models.tokens import estimate_tokens
-from harness.sessions.branching import branches_of
-from harness.sessions.cards import turn_card
-from harness.sessions.conversation import Conversation
-from harness.sessions.entries import START, digest
-from harness.sessions.findings import VerifyReport
-from harness.sessions.index import info_of_ledger
-from harness.sessions.reading import Loaded, active_path, scan
-from harness.sessions.search import search_ledger
-from harness.sessions.turn_ends import newest_end
-from harness.sessions.turns import newest_boundary
-from harness.sessions.usage import report_of, requests_in
-from harness.sessions.verify import verify_bytes
+from harness.sessions.catalog.branching import branches_of
+from harness.sessions.catalog.index import info_of_ledger
+from harness.sessions.catalog.search import search_ledger
+from harness.sessions.catalog.usage import report_of, requests_in
+from harness.sessions.checking.findings import VerifyReport
+from harness.sessions.checking.verify import verify_bytes
+from harness.sessions.ledger.conversation import Conversation
+from harness.sessions.ledger.reading import Loaded, active_path, scan
+from harness.sessions.lines.entries import START, digest
+from harness.sessions.view.cards import turn_card
+from harness.sessions.view.turn_ends import newest_end
+from harness.sessions.view.turns import newest_boundary
 
 Way = tuple[str | int, ...]
 OTHERS: tuple[Any, ...] = (None, 5, [], {}, True, [None])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from harness.ids import MAX_ID_BYTES, new_id
 from harness.sessions import Anchor, Position, SessionTree
-from harness.sessions.anchor import encode_anchor, is_deleted, parse_anchor
+from harness.sessions.lines.anchor import encode_anchor, is_deleted, parse_anchor
 
 HASH = "ab" * 32
 LEDGER = "01a22e21-7630-7feb-9bcc-1d7a9820ae8c"

@@ -126,7 +126,7 @@ async def test_what_is_no_digest_names_no_file(make_tree, name):
 
 
 async def test_files_are_written_before_the_line_that_names_them(make_tree, talk, folder, monkeypatch):
-    from harness.sessions import committing
+    from harness.sessions.ledger import committing
 
     def refused(*args, **options):
         raise OSError("no files today")

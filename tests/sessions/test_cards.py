@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from harness.models.tokens import estimate_tokens
 from harness.sessions import Turn, card_words, cards_message, numbered_line, turn_card
-from harness.sessions.cards import CARDS_FRAME, in_short
+from harness.sessions.view.cards import CARDS_FRAME, in_short
 
 
 def card(**fields: Any) -> dict[str, Any]:

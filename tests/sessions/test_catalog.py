@@ -8,12 +8,13 @@ import sys
 import pytest
 
 from harness.errors import PersistenceError, SessionBusy, SessionDamaged, SessionNotFound
-from harness.sessions import SessionCatalog, SessionInfo, index, usage
-from harness.sessions import catalog as catalog_module
-from harness.sessions.entries import START
-from harness.sessions.layout import SessionFiles
-from harness.sessions.skimming import read_entries, skim
-from harness.sessions.usage import read_usage
+from harness.sessions import SessionCatalog, SessionInfo
+from harness.sessions.catalog import index, usage
+from harness.sessions.catalog import session_catalog as catalog_module
+from harness.sessions.catalog.usage import read_usage
+from harness.sessions.lines.entries import START
+from harness.sessions.lines.layout import SessionFiles
+from harness.sessions.lines.skimming import read_entries, skim
 
 
 @pytest.fixture
@@ -241,7 +242,7 @@ async def test_history_read_in_small_blocks_is_the_same(make_tree, talk, catalog
         for number in range(6):
             await talk.turn(tree, number)
     whole = await catalog.history("s-1", 100)
-    monkeypatch.setattr("harness.sessions.history._BLOCK", 97)
+    monkeypatch.setattr("harness.sessions.catalog.history._BLOCK", 97)
     assert await catalog.history("s-1", 100) == whole
     assert len(whole) == 12
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.messages import MessageDict
-from harness.sessions.digest import ContextDigests, context_digest, message_digest
+from harness.sessions.lines.digest import ContextDigests, context_digest, message_digest
 
 MESSAGES: list[MessageDict] = [{"id": f"m-{number}", "role": "user", "content": []} for number in range(6)]
 REQUESTS = st.lists(st.tuples(st.sampled_from(["one binding", "another"]), st.lists(st.sampled_from(MESSAGES))))

@@ -8,9 +8,9 @@ import pytest
 
 from harness.ids import encode_name
 from harness.sessions import SessionTree, verify_chain
-from harness.sessions.anchor import parse_anchor
-from harness.sessions.entries import build_line
-from harness.sessions.index import encode_index, list_ledger, read_index
+from harness.sessions.catalog.index import encode_index, list_ledger, read_index
+from harness.sessions.lines.anchor import parse_anchor
+from harness.sessions.lines.entries import build_line
 
 
 @pytest.fixture(scope="module")

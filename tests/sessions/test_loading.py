@@ -13,15 +13,16 @@ from typing import Any
 import pytest
 
 from harness.errors import SessionDamaged
-from harness.sessions import SessionTree, loading
-from harness.sessions.layout import Owner
+from harness.sessions import SessionTree
+from harness.sessions.ledger import loading
+from harness.sessions.lines.layout import Owner
 
 ROOT = Path(__file__).parents[2]
 FORKED = """
 import gc, os, sys
 from pathlib import Path
-from harness.sessions import loading
-from harness.sessions.layout import Owner, SessionFiles
+from harness.sessions.ledger import loading
+from harness.sessions.lines.layout import Owner, SessionFiles
 
 real = loading.read_session
 

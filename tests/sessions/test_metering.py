@@ -6,7 +6,14 @@ import pytest
 
 from harness.models.tokens import estimate_tokens
 from harness.sessions import Entry
-from harness.sessions.metering import Capacity, capacities, capacity_events, context_size, newest_metered, window_of
+from harness.sessions.view.metering import (
+    Capacity,
+    capacities,
+    capacity_events,
+    context_size,
+    newest_metered,
+    window_of,
+)
 
 TEXT = "x" * 400
 

@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.filesystem import disk
-from harness.sessions.entries import START
-from harness.sessions.numbering import count_turns, number_turns, openers, turns_before, whole_turns
-from harness.sessions.reading import active_path, scan
-from harness.sessions.tree import SessionTree
-from harness.sessions.turns import newest_boundary
+from harness.sessions.ledger.numbering import count_turns, number_turns, openers, turns_before, whole_turns
+from harness.sessions.ledger.reading import active_path, scan
+from harness.sessions.lines.entries import START
+from harness.sessions.tree.session_tree import SessionTree
+from harness.sessions.view.turns import newest_boundary
 
 
 def compactions(lines, folder):

@@ -6,7 +6,7 @@ from itertools import permutations
 
 import pytest
 
-from harness.sessions.parsing import lines_in, values_of
+from harness.sessions.lines.parsing import lines_in, values_of
 
 ALONE = [{"a": 1}, {"b": [2]}]
 

@@ -5,13 +5,13 @@ import re
 import pytest
 
 from harness.filesystem import disk
-from harness.sessions.cards import cards_message
-from harness.sessions.entries import START
-from harness.sessions.packets import Packet, packet_data, packet_message, packet_of
-from harness.sessions.past_turns import PastTurns
-from harness.sessions.reading import active_path, scan
-from harness.sessions.sections import numbered_sections
-from harness.sessions.selecting import Closed
+from harness.sessions.ledger.reading import active_path, scan
+from harness.sessions.lines.entries import START
+from harness.sessions.selection.packets import Packet, packet_data, packet_message, packet_of
+from harness.sessions.selection.sections import numbered_sections
+from harness.sessions.selection.selecting import Closed
+from harness.sessions.tree.past_turns import PastTurns
+from harness.sessions.view.cards import cards_message
 
 
 async def talked(tree, talk, numbers):
@@ -99,7 +99,7 @@ async def test_no_more_boundaries_are_looked_behind_than_was_said(make_tree, tal
         return data
 
     whole = disk.read
-    monkeypatch.setattr("harness.sessions.past_turns.disk.read", counted)
+    monkeypatch.setattr("harness.sessions.tree.past_turns.disk.read", counted)
     past = await past_of(cold, 2)
     assert past.turns[0].number == 32
     assert sum(read) == cold.boundary.offset - past.turns[0].start.offset

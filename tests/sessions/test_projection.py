@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from harness.sessions import Entry, project
-from harness.sessions.projection import View
+from harness.sessions.view.projection import View
 
 
 class Lines:

@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.filesystem import disk
-from harness.sessions.entries import START
-from harness.sessions.numbering import number_turns, openers, whole_turns
-from harness.sessions.outline import Outline
-from harness.sessions.reading import active_path, scan
-from harness.sessions.recalling import find_said, recall_call, recall_result, recall_turn
-from harness.sessions.results import keep_result
-from harness.sessions.tree import SessionTree
+from harness.sessions.ledger.numbering import number_turns, openers, whole_turns
+from harness.sessions.ledger.reading import active_path, scan
+from harness.sessions.lines.entries import START
+from harness.sessions.selection.outline import Outline
+from harness.sessions.selection.recalling import find_said, recall_call, recall_result, recall_turn
+from harness.sessions.tree.results import keep_result
+from harness.sessions.tree.session_tree import SessionTree
 
 
 async def answered(tree, talk, number, *results):

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from harness.sessions.sealed import BLOCK_BYTES, is_sealed, seal, unseal
+from harness.sessions.lines.sealed import BLOCK_BYTES, is_sealed, seal, unseal
 
 FIELDS = {"ledgerId": "019caa11-0000-7000-8000-000000000009", "seq": 6, "hash": "4f" * 32, "count": 2}
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from harness.sessions.entries import START, Position
-from harness.sessions.reading import scan
-from harness.sessions.shapes import is_entry, is_message, may_refer, wrong_message, wrong_part
+from harness.sessions.ledger.reading import scan
+from harness.sessions.lines.entries import START, Position
+from harness.sessions.lines.shapes import is_entry, is_message, may_refer, wrong_message, wrong_part
 from harness.text import dumps
 
 OTHERS: tuple[Any, ...] = (None, 5, True, "a text", [], [None], {}, {"stored": {"sha256": "ab" * 32}})

@@ -9,8 +9,8 @@ import pytest
 from harness.errors import PersistenceError
 from harness.filesystem import disk, locks
 from harness.sessions import JsonSession, SessionTree, SnapshotWriter, WorkspaceSession, load_snapshot
-from harness.sessions.reconcile import LedgerWins, reconcile
-from harness.sessions.snapshot import Snapshot
+from harness.sessions.snapshots.snapshot import Snapshot
+from harness.sessions.tree.reconcile import LedgerWins, reconcile
 from harness.state import SessionKey
 
 KEY = SessionKey((), "a", "s")

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 import pytest
 
 from harness.errors import InvalidId, ListMoved
-from harness.sessions.json_session import JsonSession
-from harness.sessions.memory_session import InMemorySession
-from harness.sessions.workspace_session import WorkspaceSession
+from harness.sessions.snapshots.json_session import JsonSession
+from harness.sessions.snapshots.memory_session import InMemorySession
+from harness.sessions.snapshots.workspace_session import WorkspaceSession
 from harness.state import Session, SessionKey
 
 STORES = {

@@ -8,7 +8,7 @@ import pytest
 
 from harness.errors import ListMoved, PersistenceError
 from harness.filesystem import disk
-from harness.sessions.json_session import JsonSession
+from harness.sessions.snapshots.json_session import JsonSession
 from harness.state import SessionKey
 
 KEY = SessionKey(("alice",), "notes", "s-1")

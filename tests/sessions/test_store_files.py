@@ -9,9 +9,9 @@ import pytest
 
 from harness.errors import InvalidId, PersistenceError, SessionDamaged
 from harness.filesystem import disk
-from harness.sessions.json_session import JsonSession
-from harness.sessions.list_file import Recent
-from harness.sessions.workspace_session import WorkspaceSession
+from harness.sessions.snapshots.json_session import JsonSession
+from harness.sessions.snapshots.list_file import Recent
+from harness.sessions.snapshots.workspace_session import WorkspaceSession
 from harness.state import SessionKey
 
 KEY = SessionKey(("alice",), "notes", "s-1")

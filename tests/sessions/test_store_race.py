@@ -12,8 +12,8 @@ import harness.state
 from harness.errors import ListMoved, SessionBusy
 from harness.filesystem import pool
 from harness.filesystem.locks import FileLock
-from harness.sessions import state_files
-from harness.sessions.json_session import JsonSession
+from harness.sessions.snapshots import state_files
+from harness.sessions.snapshots.json_session import JsonSession
 from harness.state import SessionKey
 
 KEY = SessionKey(("alice",), "notes", "s-1")
@@ -21,7 +21,7 @@ PARTS = 200
 
 SAVER = """
 import asyncio, sys
-from harness.sessions.json_session import JsonSession
+from harness.sessions.snapshots.json_session import JsonSession
 from harness.state import SessionKey
 
 async def main(path, writer, rounds):
@@ -35,7 +35,7 @@ asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3])))
 APPENDER = """
 import asyncio, sys
 from harness.errors import ListMoved
-from harness.sessions.json_session import JsonSession
+from harness.sessions.snapshots.json_session import JsonSession
 from harness.state import SessionKey
 
 async def main(path, writer, rounds):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.sessions import SessionTree, verify_bytes, verify_chain
-from harness.sessions.anchor import read_anchor
+from harness.sessions.lines.anchor import read_anchor
 
 
 def _lines(count=10, name="e"):
@@ -155,7 +155,7 @@ def test_a_cut_inside_of_a_character_is_an_incomplete_tail():
 
 
 def test_lines_longer_than_memory_should_hold_are_hashed_as_they_come(monkeypatch):
-    monkeypatch.setattr("harness.sessions.line_table._LONGEST", 300)
+    monkeypatch.setattr("harness.sessions.checking.line_table._LONGEST", 300)
     lines = _lines(4)
     lines.append(b"x" * 5000)
     lines += [b'{"type":"custom","id":"e","seq":6,"prevHash":"%s"}' % hashlib.sha256(lines[-1]).hexdigest().encode()]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.sessions.words import plain_words, words_of
+from harness.sessions.view.words import plain_words, words_of
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from harness.filesystem.namespaces import agent_root, tenant_root
 from harness.messages import Media, MediaBlock, Msg, TextBlock, ToolResult, ToolUse
 from harness.sessions import SessionTree
-from harness.sessions.results import keep_result
+from harness.sessions.tree.results import keep_result
 from harness.testing import ScriptedModel
 from harness.tools import SESSION_TOOLS, ToolCall, Toolkit
 

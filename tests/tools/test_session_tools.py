@@ -8,7 +8,7 @@ import pytest
 from harness.filesystem.namespaces import agent_root, tenant_root
 from harness.messages import Msg, TextBlock, ToolResult, ToolUse
 from harness.sessions import SessionTree
-from harness.sessions.catalog import SessionCatalog
+from harness.sessions.catalog.session_catalog import SessionCatalog
 from harness.tools import SESSION_TOOLS, ToolCall, Toolkit
 
 TOOLS = Toolkit(*SESSION_TOOLS)

@@ -12,7 +12,7 @@ from sample_session import PICTURE, SESSION, lines_of, sample, write
 
 from harness.errors import ConfigError, FileExists
 from harness.sessions import SessionTree
-from harness.sessions.importing import read_bundle
+from harness.sessions.moving.importing import read_bundle
 from harness.transcripts import candidates, media, page, read
 from harness.transcripts.export import TARGETS, Redaction, check_bundle, convert, export
 from harness.transcripts.importing import import_transcript

@@ -12,9 +12,9 @@ from sample_session import PICTURE, SEALED, SESSION, answered, call, lines_of, s
 from harness.errors import SessionExists, TranscriptRefused
 from harness.filesystem import disk
 from harness.sessions import SessionTree
-from harness.sessions import tree as tree_module
-from harness.sessions.layout import Owner
-from harness.sessions.verify import verify_session
+from harness.sessions.checking.verify import verify_session
+from harness.sessions.lines.layout import Owner
+from harness.sessions.tree import session_tree as tree_module
 from harness.transcripts import Transcript, read
 from harness.transcripts.importing import Imported, import_transcript
 

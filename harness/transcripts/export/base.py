@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from harness.errors import FileMissing, SessionDamaged
 from harness.filesystem import disk
 from harness.ids import encode_name
-from harness.sessions.blobs import read_blob
+from harness.sessions.lines.blobs import read_blob
 from harness.text import dumps
 from harness.transcripts.blocks import BlockDict, integer
 from harness.transcripts.export.redacting import RedactionReport

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from harness.errors import ConfigError
-from harness.sessions.redact import REDACTED, default_redactor
+from harness.sessions.lines.redact import REDACTED, default_redactor
 from harness.transcripts.reader import Transcript
 from harness.transcripts.stats import Counts
 from harness.transcripts.turns import Turn

@@ -11,9 +11,9 @@ from typing import Any
 
 from harness.errors import ConfigError, FileExists
 from harness.filesystem import disk
-from harness.sessions.exporting import export_session
-from harness.sessions.headers import read_first_line
-from harness.sessions.layout import LEDGER_SUFFIX, Owner, SessionFiles
+from harness.sessions.lines.headers import read_first_line
+from harness.sessions.lines.layout import LEDGER_SUFFIX, Owner, SessionFiles
+from harness.sessions.moving.exporting import export_session
 from harness.text import read_json
 from harness.transcripts.export import bundle, claude, html, huggingface, markdown, penguin
 from harness.transcripts.export.base import Target, file_digest, safe_name

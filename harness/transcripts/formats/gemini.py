@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.filesystem import disk
-from harness.sessions.parsing import values_of
+from harness.sessions.lines.parsing import values_of
 from harness.transcripts import blocks
 from harness.transcripts.blocks import BlockDict
 from harness.transcripts.document import read_document

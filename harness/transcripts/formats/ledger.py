@@ -9,9 +9,9 @@ from typing import Any
 
 from harness.errors import FileMissing, PersistenceError
 from harness.filesystem import disk
-from harness.sessions.blobs import read_blob, try_expand
-from harness.sessions.index import HANDOFF, SessionInfo, parse_index
-from harness.sessions.layout import LEDGER_SUFFIX
+from harness.sessions.catalog.index import HANDOFF, SessionInfo, parse_index
+from harness.sessions.lines.blobs import read_blob, try_expand
+from harness.sessions.lines.layout import LEDGER_SUFFIX
 from harness.transcripts import blocks
 from harness.transcripts.assembly import Assembly
 from harness.transcripts.blocks import BlockDict

@@ -1,0 +1,1 @@
+"""The sessions of one tenant and agent: listed, searched, counted."""

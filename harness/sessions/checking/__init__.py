@@ -1,0 +1,1 @@
+"""Whether a ledger is what was written."""

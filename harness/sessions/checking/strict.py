@@ -1,0 +1,74 @@
+"""Reading a whole ledger and believing nothing: for what must not build on damage."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from harness.errors import SessionDamaged, SessionNotFound
+from harness.filesystem import disk
+from harness.sessions.checking.misplaced import misplaced
+from harness.sessions.lines.blobs import read_blob, try_expand
+from harness.sessions.lines.entries import Entry, EntryDict, digest, object_in
+from harness.sessions.lines.layout import Owner, SessionFiles
+from harness.sessions.lines.shapes import wrong_part
+from harness.sessions.lines.skimming import RawLine, cut_short, entry_in, read_lines, uncut
+
+__all__ = ["read_strictly", "whole_data"]
+
+
+def read_strictly(files: SessionFiles, owner: Owner) -> list[Entry]:
+    """Every line of a ledger, the header first, as they stand, long texts cut (see `whole_data`); in a worker.
+
+    An unfinished line that a crash left and the next line is linked to is stepped over, and so is
+    one at the end. Raises `SessionDamaged` for anything else that is not as it was written, and
+    `SessionNotFound`.
+    """
+    found = disk.mark(files.ledger)
+    if found is None or not found.size:
+        raise SessionNotFound(
+            f"there is no session {owner.session!r} of this user; list the sessions to see which there are"
+        )
+    entries = _entries(files)
+    if not entries or entries[0].kind != "header" or entries[0].seq != 1:
+        raise SessionDamaged(f"{files.ledger} does not begin with a header; run verify and restore it from a backup")
+    owner.check(entries[0].data, files.ledger)
+    return entries
+
+
+def whole_data(entry: Entry, files: SessionFiles) -> EntryDict:
+    """All that a line says, its files put back in. Raises `SessionDamaged` if one is missing or was changed."""
+    data = dict(uncut(entry, files.ledger))
+    if entry.refers and not try_expand(data, partial(read_blob, files.blobs)):
+        raise _damaged(files, entry.seq, "names a file that is missing or was changed")
+    return data
+
+
+def _entries(files: SessionFiles) -> list[Entry]:
+    entries: list[Entry] = []
+    before: str | None = None
+    unread: RawLine | None = None
+    for line in read_lines(files.ledger):
+        entry = entry_in(line)
+        unread = line if entry is None else None
+        if unread and (wrong := _what_is_wrong(unread)):
+            raise _damaged(files, line.seq, f"holds what it cannot hold ({wrong})")
+        if entry and (entry.data.get("seq") != line.seq or entry.data.get("prevHash") != before):
+            raise _damaged(files, line.seq, "is not linked to the line before it")
+        if entry and (wrong := misplaced(entry.kind, line.seq)):
+            raise _damaged(files, line.seq, wrong)
+        if entry:
+            entries.append(cut_short(entry))
+        before = line.long_hash or digest(line.raw or b"")
+    if unread and unread.ended and not unread.blank:
+        raise _damaged(files, unread.seq, "cannot be read")
+    return entries
+
+
+def _what_is_wrong(line: RawLine) -> str:
+    """What keeps a line from being an entry that is whole all the same, so that no crash cut it short."""
+    data = object_in(line.raw or b"")
+    return wrong_part(data) if data else ""
+
+
+def _damaged(files: SessionFiles, line: int, what: str) -> SessionDamaged:
+    return SessionDamaged(f"line {line} of {files.ledger} {what}; nothing was changed: run verify to see all of it")

@@ -1,0 +1,1 @@
+"""The ledger of one session: read without a lock, written under one."""

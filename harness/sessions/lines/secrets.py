@@ -1,0 +1,190 @@
+"""What looks like a secret in a text, and the names under which secrets stand.
+
+Every pattern begins where a run of its characters begins and gives nothing back (`++`), or is bounded, so that no text
+takes more than a few passes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from harness.sessions.lines.logins import without_logins
+
+__all__ = ["REDACTED", "is_secret_flag", "is_secret_name", "without_password", "without_secrets"]
+
+REDACTED = "[redacted]"
+
+_SHAPES = re.compile(
+    r"""(?<![A-Za-z0-9_-])(?:
+      (?:sk|rk)[-_](?=[A-Za-z_-]{0,100}[0-9])[A-Za-z0-9_-]{16,}+  # OpenAI, Anthropic, Stripe and others
+    | gh[opsur]_[A-Za-z0-9]{20,}+ | github_pat_[A-Za-z0-9_]{20,}+
+    | glpat-[A-Za-z0-9_-]{16,}+
+    | xox[abeoprs]-[A-Za-z0-9-]{10,}+                  # Slack
+    | (?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])         # AWS
+    | AIza[A-Za-z0-9_-]{35} | ya29\.[A-Za-z0-9_-]{20,}+  # Google
+    | hf_[A-Za-z0-9]{20,}+ | npm_[A-Za-z0-9]{30,}+ | pypi-[A-Za-z0-9_-]{40,}+
+    | SG\.[A-Za-z0-9_-]{16,}+\.[A-Za-z0-9_-]{16,}+     # SendGrid
+    | eyJ[A-Za-z0-9_-]{8,}+\.eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]*+  # JSON Web Tokens
+    )""",
+    re.VERBOSE,
+)
+_HEADER = re.compile(
+    r"""(?i)(authorization["']?\s{0,3}[:=]\s{0,3}["']?(?:(?:bearer|basic|token|digest|apikey)\s{1,3})?|\bbearer\s{1,3})"""
+    r"""(?=[^\s"',;]{0,200}?[0-9=._-])[A-Za-z0-9._~+/=:-]{8,}+"""
+)
+_COOKIE = re.compile(
+    r"""(?i)(\b(?:set-)?cookie(?:\\{0,8}["'])?\s{0,3}:\s{0,3}(?:\\{0,8}["'])?)(?=[^\s"';,=\\]{1,100}=)[^\n"'\\]{1,4000}+"""
+)
+_ADDRESS = re.compile(r"(?<=://)([^\s/:@\"']{1,100}:)[^\s/@\"']{1,200}(?=@)")
+_QUERY = re.compile(
+    r"""(?i)(?P<name>[?&](?:key|api_?key|sig|signature|(?:[a-z]{1,10}_)?token|passw(?:or)?d|pwd|(?:client_)?secret"""
+    r"""|x-(?:amz|goog)-(?:signature|credential|security-token)|awsaccesskeyid)=)(?P<value>[^\s&"'<>#()\[\]{}\\;,]{6,}+)"""
+)
+_ACCOUNTS = "db|database|mysql|pg|postgres|redis|smtp|imap|mail|ftp|ssh|user|admin|root|login|http|proxy|auth|basic"
+_ACCOUNT = re.compile(rf"(?i)(?:^|[^a-z])(?:{_ACCOUNTS})_$")
+_KEYS = "(?:api|access|private|secret|auth|signing|encryption)[_-]?key"
+_ASSIGNED = re.compile(
+    rf"""(?i)(?=[pstae])(?P<name>p(?:ass(?:word|wd|phrase)[0-9]{{0,2}}|wd|(?<=[a-z0-9]_p)ass)|s(?:ecret_key_base|ecret)|token"""
+    rf"""|{_KEYS})(?P<sign>(?:\\{{0,8}}["'])?\s{{0,3}}[:=]\s{{0,3}})"""
+    r"""(?P<quote>(?:\\{0,8}["'])?)(?:(?<=["'])(?P<said>(?:(?!(?P=quote))(?:\\.|[^\n\\])){4,400}+)(?=(?P=quote))"""
+    r"""|(?P<value>(?:[^\s"'&,;<>(){}\[\]\\]|\\(?![\\"'])){6,}+)(?P<call>\(?))"""
+)
+_FLAGS = (
+    r"--?(?:[a-z0-9]{1,20}-){0,3}"
+    r"(?:(?:(?<=--)|(?<=[a-z0-9]-))pass|password|passwd|passphrase|token|secret|api-?key|access-?key|secret-?key|auth-?key)"
+)
+_FLAG = re.compile(
+    rf"""(?i)(?<![\w-])(?P<name>{_FLAGS}(?:\s{{1,3}}|=|(?P<list>\\{{0,8}}["'],\s{{0,3}}(?=\\{{0,8}}["'])))"""
+    r"""(?P<quote>(?:\\{0,8}["'])?))(?![$<\[{-])(?:(?<=["'])(?P<said>(?:(?!(?P=quote))[^\n\\]){4,400}+)(?=(?P=quote))"""
+    r"""|(?P<value>[^\s"'\\,;]{4,}+))"""
+)
+_ELEMENT = re.compile(
+    rf"(?i)(?P<name><(?:[\w-]{{1,20}}[:_.-])?(?P<kind>password|passwd|pwd|(?:client)?secret|token|{_KEYS})(?:\s[^<>]{{0,100}})?>)"
+    r"(?P<value>[^<>]{4,400}+)(?=</)"
+)
+_NETRC = re.compile(
+    r"(?i)((?<!\S)(?:machine\s{1,8}\S{1,200}|default)\s{1,8}login\s{1,8}\S{1,100}\s{1,8}password\s{1,8})(?!\[redacted\])\S{1,200}"
+)
+_COLUMN = re.compile(r"(?i)(\bpass(?:word|wd)\t)(?=[^\s]{0,100}?[0-9])[^\s]{6,}+")
+_PROSE = re.compile(
+    r"""(?i)(\bpass(?:word|wd|phrase|code)\s{1,3}(?:is|was)(?:\s{0,3}:)?\s{1,3}["'`]?)(?!\[redacted\])"""
+    r"""(?=[^\s"'`,;]{0,100}?[0-9])[^\s"'`,;]{6,}+"""
+)
+_DIGIT = re.compile(r"[0-9]")
+_SIGN = re.compile(r"[0-9!@#%^&*+=]")
+_INVISIBLE = re.compile("[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]")
+_SECRET_NAMES = re.compile(
+    rf"(?i)(?:.{{0,40}}[_-])?(?:passwords?[0-9]{{0,2}}|passwd|passphrase|pwd|secrets?|token|authorization|credentials?"
+    rf"|{_KEYS}s?|(?:access|auth|id|refresh|session)token|clientsecret|secret_key_base|(?:{_ACCOUNTS})_pass)"
+    r"|(?-i:[A-Z0-9_]{1,40}_PASS|[a-z0-9]{1,40}(?:Password|Secret|ApiKey))"
+)
+_OPTION = re.compile(r"(?<!\S)--?[A-Za-z]")
+_LINE = 1000
+"""Characters of a line in which another option is looked for."""
+_SECRET_FLAG = re.compile(f"(?i){_FLAGS}")
+_BEGIN, _KEY, _END = "-----BEGIN ", "PRIVATE KEY-----", "-----END "
+_WORDS = ("pass", "pwd", "secret", "token", "key")
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether what stands under this name in an object is a secret."""
+    return _SECRET_NAMES.fullmatch(name) is not None
+
+
+def is_secret_flag(word: str) -> bool:
+    """Whether the word behind this one on a command line is a secret."""
+    return _SECRET_FLAG.fullmatch(word) is not None
+
+
+def without_password(login: str) -> str:
+    """`user:password` without the password."""
+    user, sign, password = login.partition(":")
+    return f"{user}:{REDACTED}" if sign and password else login
+
+
+def without_secrets(text: str) -> str:
+    """The text with `[redacted]` where it held a secret. Characters that nobody sees hide none."""
+    if len(text) < 8:
+        return text
+    seen = text if text.isascii() else _INVISIBLE.sub("", text)
+    found = _cleared(seen)
+    return text if found == seen else found
+
+
+def _cleared(text: str) -> str:
+    if _BEGIN in text:
+        text = "".join(_without_private_keys(text))
+    text = _SHAPES.sub(REDACTED, text)
+    low = text.lower()
+    if "authorization" in low or "bearer" in low:
+        text = _HEADER.sub(rf"\1{REDACTED}", text)
+    text = _ADDRESS.sub(rf"\1{REDACTED}", text) if "://" in text else text
+    text = _COOKIE.sub(rf"\1{REDACTED}", text) if "cookie" in low else text
+    text = without_logins(text, low)
+    text = _QUERY.sub(_query, text) if "=" in text and ("?" in text or "&" in text) else text
+    return _named(text, low) if any(word in low for word in _WORDS) else text
+
+
+def _named(text: str, low: str) -> str:
+    """What stands behind the name of a secret, in whatever notation."""
+    text = _FLAG.sub(_flag, text) if "-" in text else text
+    text = _ELEMENT.sub(_element, text) if "</" in text else text
+    text = _NETRC.sub(rf"\1{REDACTED}", text) if "login" in low else text
+    text = _COLUMN.sub(rf"\1{REDACTED}", text) if "\t" in text else text
+    text = _PROSE.sub(rf"\1{REDACTED}", text) if " is" in low or " was" in low else text
+    return _ASSIGNED.sub(_assignment, text) if "=" in text or ":" in text else text
+
+
+def _without_private_keys(text: str) -> Iterator[str]:
+    done = 0
+    while (begin := text.find(_BEGIN, done)) >= 0:
+        body = text.find(_KEY, begin, begin + 60)
+        if body < 0:
+            yield text[done : begin + len(_BEGIN)]
+            done = begin + len(_BEGIN)
+            continue
+        end = text.find(_END, body)
+        close = text.find("-----", end + len(_END)) if end >= 0 else -1
+        yield text[done:begin] + REDACTED
+        if close < 0:  # cut off: what is there of the key is the rest
+            return
+        done = close + 5
+    yield text[done:]
+
+
+def _assignment(found: re.Match[str]) -> str:
+    """Words of prose and of programs (`token: string`, `password = ask()`) are no secrets."""
+    value = found["said"] or found["value"]
+    sure = "pass" in found["name"].lower() or found["name"].lower() == "pwd"
+    if found["name"] == "pass" and not _ACCOUNT.search(found.string[max(0, found.start() - 10) : found.start()]):
+        return found[0]  # `DB_PASS=` and `db_pass=`, not `first_pass=`
+    is_word = found["quote"] and not re.search(r"\s", value)
+    if found["call"] or not (sure or is_word or _DIGIT.search(value)):
+        return found[0]
+    return f"{found['name']}{found['sign']}{found['quote']}{REDACTED}"
+
+
+def _flag(found: re.Match[str]) -> str:
+    """`--password X`; not where manuals say `--token TOKEN`, nor where programs define their options.
+
+    A plain word is a password only on a line that has other options too, as a command does: prose has none.
+    """
+    value = found["said"] or found["value"]
+    is_secret = (found["said"] and not found["list"]) or _SIGN.search(value)
+    if not is_secret and "pass" in found["name"].lower() and value.islower():
+        text, start = found.string, found.start()
+        end = text.find("\n", found.end())
+        line = text[text.rfind("\n", 0, start) + 1 : start] + text[found.end() : end if end >= 0 else len(text)]
+        is_secret = _OPTION.search(line[:_LINE])
+    return f"{found['name']}{REDACTED}" if is_secret else found[0]
+
+
+def _query(found: re.Match[str]) -> str:
+    value, least = found["value"], 12 if found["name"][1:4].lower() == "key" else 6
+    return f"{found['name']}{REDACTED}" if _DIGIT.search(value) and len(value) >= least else found[0]
+
+
+def _element(found: re.Match[str]) -> str:
+    sure = found["kind"].lower().startswith(("pass", "pwd")) or _DIGIT.search(found["value"])
+    return f"{found['name']}{REDACTED}" if sure else found[0]

@@ -1,0 +1,1 @@
+"""Sessions that are copied, taken elsewhere, or taken over."""

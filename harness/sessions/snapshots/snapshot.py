@@ -1,0 +1,183 @@
+"""Track 1 of a call: the snapshot, written so that a growing conversation costs what it grew by.
+
+`memory` names the ledger position the snapshot was taken at: `{ledgerId, seq, hash, count}`.
+`memory_messages` is the list of messages the model would see. Each state module has its own value.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from harness.errors import ListMoved
+from harness.messages import MessageDict
+from harness.sessions.lines.digest import message_digest
+from harness.sessions.lines.shapes import is_message
+from harness.sessions.snapshots.state_files import FileSession
+from harness.sessions.snapshots.workspace_session import WorkspaceSession
+from harness.sessions.tree.session_tree import SessionTree
+from harness.state import Session, SessionKey, State
+
+__all__ = ["MEMORY", "MESSAGES", "Snapshot", "SnapshotWriter", "load_snapshot"]
+
+_log = logging.getLogger("harness.sessions")
+MEMORY = "memory"
+MESSAGES = "memory_messages"
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What a store holds of a conversation; `position` is None where it does not say."""
+
+    position: State | None
+    messages: tuple[MessageDict, ...]
+
+
+async def load_snapshot(session: Session, key: SessionKey) -> Snapshot | None:
+    """The snapshot in a store, or None if it has none."""
+    position = await session.get(key, MEMORY)
+    messages = await session.get_list(key, MESSAGES)
+    if position is None and not messages:
+        return None
+    whole = tuple(message for message in messages if is_message(message))
+    if len(whole) < len(messages):
+        _log.warning(
+            "a snapshot of session %r has %d messages that are none, and was read without them",
+            key.session,
+            len(messages) - len(whole),
+        )
+    return Snapshot(position, whole)
+
+
+class SnapshotWriter:
+    """Writes the snapshots of one session. It remembers what it stored last, to append what is new.
+
+    A writer belongs to one session and is used by one call at a time. What it remembers is checked
+    by the store (`expect_count`), so a store that another process wrote to is noticed.
+    """
+
+    def __init__(self) -> None:
+        self._place: tuple[Session, SessionKey] | None = None
+        self._guarded = False
+        """Whether the ledger's lock keeps all others from that place."""
+        self._messages: list[MessageDict] = []
+        self._position: State | None = None
+        self._values: dict[str, State] = {}
+
+    def knows(self, session: Session, key: SessionKey, position: State | None) -> bool:
+        """Whether this writer stored the snapshot that is there now."""
+        return position is not None and self._place == (session, key) and self._position == position
+
+    def is_current(self, session: Session, key: SessionKey, tree: SessionTree) -> bool:
+        """Whether this writer stored the snapshot of the ledger as it is now."""
+        return self._position is not None and self.knows(session, key, _position(tree, self._position["count"]))
+
+    def forget(self) -> None:
+        """Look at the store before the next snapshot is written: somebody else wrote to it."""
+        self._place = self._position = None
+
+    async def save(self, session: Session, key: SessionKey, tree: SessionTree, values: Mapping[str, State]) -> None:
+        """Bring the store up to the ledger, unless this writer did so already. Raises `PersistenceError`."""
+        if tree.ledger_id is None:
+            return
+        changed = self._changed(session, key, tree, values)
+        if not changed and self.is_current(session, key, tree):
+            return
+        messages = tree.view().messages
+        position = _position(tree, len(messages))
+        await self._save_all(session, key, messages, position, changed)
+        self._guarded = isinstance(session, WorkspaceSession) and session.is_beside(key, tree.files)
+        self._note(position, changed)
+
+    def save_with_commit(
+        self, session: Session, key: SessionKey, tree: SessionTree, values: Mapping[str, State]
+    ) -> None:
+        """Let the ledger's next commit do what `save` would do after it, in the same hop to a worker.
+
+        Where that is not possible, or comes to nothing, `save` is still to do.
+        """
+        if tree.ledger_id is None or self._place != (session, key) or not isinstance(session, FileSession):
+            return
+        messages, changed = tree.view().messages, self._changed(session, key, tree, values)
+        seq, last_hash = tree.planned_end
+        position = {"ledgerId": tree.ledger_id, "seq": seq, "hash": last_hash, "count": len(messages)}
+        there = len(self._messages) if self._grown(messages) else None
+        added = messages[there or 0 :]
+        write = session.together(
+            key, changed, MESSAGES, added, there, {MEMORY: position}, alone=self._guarded and tree.locked
+        )
+
+        def put() -> None:
+            self._place = None
+            if write():
+                self._place, self._messages = (session, key), messages
+                self._note(position, changed)
+
+        tree.take_along(put)
+
+    def _changed(
+        self, session: Session, key: SessionKey, tree: SessionTree, values: Mapping[str, State]
+    ) -> dict[str, State]:
+        if self._place != (session, key):
+            self._values = {}
+        stored = {name: tree.redacted_state(name, value) for name, value in values.items()}
+        return {name: value for name, value in stored.items() if self._values.get(name) != value}
+
+    def _note(self, position: State, changed: Mapping[str, State]) -> None:
+        self._position, self._values = position, {**self._values, **changed}
+
+    async def _save_all(
+        self,
+        session: Session,
+        key: SessionKey,
+        messages: Sequence[MessageDict],
+        position: State,
+        values: Mapping[str, State],
+    ) -> None:
+        there = await self._there(session, key, messages)
+        self._place = None
+        try:
+            await _put(session, key, position, values, messages[there or 0 :], there)
+        except ListMoved:
+            await _put(session, key, position, values, messages, None)
+        self._place, self._messages = (session, key), [*messages]
+
+    async def _there(self, session: Session, key: SessionKey, messages: Sequence[MessageDict]) -> int | None:
+        """How many of the messages the store has already; None where it has others."""
+        if self._place == (session, key):
+            return len(self._messages) if self._grown(messages) else None
+        stored = await session.get_list(key, MESSAGES)
+        same = [message_digest(message) for message in stored] == [*map(message_digest, messages[: len(stored)])]
+        return len(stored) if same else None
+
+    def _grown(self, messages: Sequence[MessageDict]) -> bool:
+        """Whether these are the messages stored last, and perhaps more. Lists look first whether it is the same dict:
+        this is cheap as long as message dicts, once handed out, are replaced and not changed in place.
+        """
+        return messages[: len(self._messages)] == self._messages
+
+
+async def _put(
+    session: Session,
+    key: SessionKey,
+    position: State,
+    values: Mapping[str, State],
+    items: Sequence[State],
+    expect_count: int | None,
+) -> None:
+    """Everything of one snapshot. The ledger says which part is behind, should a crash come between."""
+    if isinstance(session, FileSession):
+        await session.save_together(key, values, MESSAGES, items, expect_count, {MEMORY: position})
+        return
+    work = [session.save(key, name, value) for name, value in {MEMORY: position, **values}.items()]
+    if expect_count is None:
+        work.append(session.replace(key, MESSAGES, items))
+    elif items:
+        work.append(session.append(key, MESSAGES, items, expect_count))
+    await asyncio.gather(*work)
+
+
+def _position(tree: SessionTree, count: int) -> State:
+    return {"ledgerId": tree.ledger_id, "seq": tree.count, "hash": tree.last_hash, "count": count}

@@ -1,0 +1,380 @@
+"""Track 1 on disk: one folder a key, one file a name.
+
+    <folder of the key>/<name>.json      a single value: one JSON object, replaced whole, or where it is sealed
+                                         a block that is overwritten in place
+                        <name>.jsonl     a list: one JSON object a line, appended or replaced whole
+                        _key.json        the full key, only where a name in the path was shortened
+                        .hold            the lock of those who write lists; its content means nothing
+
+Where the folder of a key is, a `Layout` says. File names are `encode_name(name)`, so no name of a
+state can meet `_key.json`, `.hold` or a temporary file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Protocol
+
+from harness.errors import FileMissing, InvalidId, SessionBusy, SessionDamaged
+from harness.filesystem import disk, pool
+from harness.filesystem.locks import FileLock
+from harness.ids import encode_name
+from harness.sessions.lines.sealed import is_sealed, seal, unseal
+from harness.sessions.snapshots.list_file import Known, ListFile, Recent
+from harness.sessions.snapshots.state_json import decode, encode
+from harness.state import SessionKey, State
+from harness.text import dumps
+
+__all__ = ["FileSession", "Layout"]
+
+_KEY_FILE = "_key.json"
+_HOLD = ".hold"
+_HOLD_SECONDS = 10.0
+_POLL_SECONDS = 0.01
+_LOOKS, _LOOK_SECONDS = 4, 0.001
+_VALUE, _LIST = ".json", ".jsonl"
+# Some 300 bytes an entry; pushing one out costs its list one more counting.
+_REMEMBERED = 20_000
+_log = logging.getLogger("harness.sessions")
+
+
+class Layout(Protocol):
+    """Where keys have their folders. Every method may raise `InvalidId`; the last two are blocking."""
+
+    def folder(self, key: SessionKey) -> Path:
+        """The folder of a key."""
+        ...
+
+    def parent(self, namespace: tuple[str, ...], agent: str) -> Path:
+        """The folder in which the folders of an agent's sessions are."""
+        ...
+
+    def session(self, agent: str, name: str) -> str | None:
+        """The session id behind the name of a folder; None if it was shortened or is not that agent's."""
+        ...
+
+    def is_shortened(self, folder: Path) -> bool:
+        """Whether a name in the path of a folder was shortened, so that it does not tell the key."""
+        ...
+
+    def check(self, namespace: tuple[str, ...]) -> None:
+        """Check that what lies above the folder belongs to the namespace; `SessionDamaged` if not."""
+        ...
+
+    def claim(self, namespace: tuple[str, ...]) -> None:
+        """The same before the first write, noting whose it is."""
+        ...
+
+
+class FileSession:
+    """A `Session` on files. Its two public kinds differ in their `Layout` only.
+
+    Safe to share between tasks, event loops, threads and processes. The work runs in the file pool.
+    Lists are written under a short lock between processes: `SessionBusy` if it is not had in 10 s.
+    """
+
+    def __init__(self, layout: Layout, *, sync: bool) -> None:
+        self._layout = layout
+        self._sync = sync
+        self._lists: Recent[Known] = Recent(_REMEMBERED)
+        self._checked: Recent[Path] = Recent(_REMEMBERED)
+        self._ready: Recent[bool] = Recent(_REMEMBERED)
+
+    async def save(self, key: SessionKey, name: str, value: State) -> None:
+        """Replace the single value `name`; nothing is written if it is there already.
+
+        Raises `PersistenceError`, with the old value in place, when the disk refuses.
+        """
+        # Encoded here: on another thread a live value could change meanwhile.
+        await pool.run(self._save, key, name, encode(value, f"the state {name!r}"))
+
+    async def get(self, key: SessionKey, name: str) -> State | None:
+        """The single value, or None. A damaged one is set aside, reported to the log, and None."""
+        return await pool.run(self._get, key, name)
+
+    async def append(self, key: SessionKey, name: str, items: Sequence[State], expect_count: int) -> None:
+        """Add to the end of a list that has `expect_count` items now, without reading it.
+
+        Raises `ListMoved` if it has not, and `PersistenceError` when the disk refuses; the file is
+        then as it was.
+        """
+        added = tuple(items)
+        await self._alone(key, lambda folder: self._list(folder, name).append(added, expect_count))
+
+    async def replace(self, key: SessionKey, name: str, items: Sequence[State]) -> None:
+        """Replace the whole list at once; a copy of a damaged one is kept beside it."""
+        put = tuple(items)
+        await self._alone(key, lambda folder: self._list(folder, name).replace(put))
+
+    async def save_together(
+        self,
+        key: SessionKey,
+        values: Mapping[str, State],
+        name: str,
+        items: Sequence[State],
+        expect_count: int | None,
+        sealed: Mapping[str, State],
+    ) -> None:
+        """Save values and `append` to the list `name`, or `replace` it where no count is expected, in one go.
+
+        `sealed` are values of a few bytes that change each time: they are overwritten in place with a
+        check sum, and a crash may cost one of them, which then is absent. They come last. Not one
+        transaction: each other file for itself is as `save`, `append` and `replace` leave it.
+        """
+        await self._alone(key, self._together(values, name, items, expect_count, sealed))
+
+    def together(
+        self,
+        key: SessionKey,
+        values: Mapping[str, State],
+        name: str,
+        items: Sequence[State],
+        expect_count: int | None,
+        sealed: Mapping[str, State],
+        *,
+        alone: bool = False,
+    ) -> Callable[[], bool]:
+        """`save_together` of values that are not there yet, for a worker that is at the files anyway.
+
+        What is returned gives False when another writer is busy there, with nothing written. `alone` says that a lock
+        which is held keeps all other writers out, so that none need be taken here.
+        """
+        work = self._together(values, name, items, expect_count, sealed, fresh=True)
+        return partial(self._in_folder if alone else self._try_alone, key, work)
+
+    def _together(
+        self,
+        values: Mapping[str, State],
+        name: str,
+        items: Sequence[State],
+        expect_count: int | None,
+        sealed: Mapping[str, State],
+        *,
+        fresh: bool = False,
+    ) -> Callable[[Path], None]:
+        blocks = {each: block for each, value in sealed.items() if is_sealed(block := seal(value))}
+        values = {**values, **{each: value for each, value in sealed.items() if each not in blocks}}
+        encoded = {each: encode(value, f"the state {each!r}") for each, value in values.items()}
+        put = tuple(items)
+
+        def work(folder: Path) -> None:
+            into = self._list(folder, name)
+            if expect_count is None:
+                into.replace(put)
+            elif put:
+                into.append(put, expect_count)
+            for each, data in encoded.items():
+                self._put(folder, each, data, fresh=fresh)
+            for each, block in blocks.items():
+                self._put_sealed(folder, each, block)
+
+        return work
+
+    async def get_list(self, key: SessionKey, name: str) -> list[State]:
+        """The list; empty if there is none. Damaged items are left out and reported to the log."""
+        return await pool.run(self._get_list, key, name)
+
+    async def exists(self, key: SessionKey) -> bool:
+        """Whether anything is stored under the key."""
+        return await pool.run(self._exists, key)
+
+    async def delete(self, key: SessionKey, name: str | None = None) -> None:
+        """Remove one name, both kinds of it, or the whole folder of the key."""
+        if await pool.run(self._is_there, key):
+            await self._alone(key, lambda folder: _remove(folder, name))
+
+    async def list_keys(self, namespace: tuple[str, ...], agent: str) -> list[SessionKey]:
+        """The keys of one namespace and agent, sorted by session id. Foreign folders are passed over."""
+        return await pool.run(self._list_keys, tuple(namespace), agent)
+
+    async def aclose(self) -> None:
+        """Forget what was remembered of files; none is held open, and the store can still be used."""
+        for remembered in (self._lists, self._checked, self._ready):
+            remembered.clear()
+
+    async def _alone(self, key: SessionKey, work: Callable[[Path], None]) -> None:
+        """Do file work while no other writer of a list is in the folder. The waiting is done out here,
+        since a pool full of waiters would stop everyone.
+        """
+        deadline = time.monotonic() + _HOLD_SECONDS
+        while not await pool.run(self._try_alone, key, work):
+            if time.monotonic() >= deadline:
+                raise SessionBusy(
+                    f"another writer held {self._layout.folder(key) / _HOLD} for {_HOLD_SECONDS:g} s; "
+                    "nothing was written: try again when it has ended"
+                )
+            await asyncio.sleep(_POLL_SECONDS)
+
+    def _try_alone(self, key: SessionKey, work: Callable[[Path], None]) -> bool:
+        folder = self._prepared(key)
+        # Where whoever held the lock before has deleted the folder, the lock's file is gone too: it is not had then.
+        lock = FileLock(_hold_of(folder))
+        if not lock.take():
+            return False
+        try:
+            work(folder)
+        finally:
+            lock.release()
+        return True
+
+    def _in_folder(self, key: SessionKey, work: Callable[[Path], None]) -> bool:
+        folder = self._opened(key)
+        work(folder if self._ready.get(str(folder)) else self._prepared(key))
+        return True
+
+    def _save(self, key: SessionKey, name: str, data: bytes) -> None:
+        try:
+            self._put(self._prepared(key), name, data)
+        except FileMissing:  # the folder was deleted since it was prepared
+            self._put(self._prepared(key), name, data)
+
+    def _put(self, folder: Path, name: str, data: bytes, *, fresh: bool = False) -> None:
+        path = _file(folder, name, _VALUE)
+        if fresh or not _holds(path, data):
+            disk.replace(path, data, sync=self._sync)
+
+    def _put_sealed(self, folder: Path, name: str, block: bytes) -> None:
+        path = _file(folder, name, _VALUE)
+        # Whoever wants every write synced wants the old value to be there until the new one is.
+        if self._sync or not disk.overwrite(path, block):
+            disk.replace(path, block, sync=self._sync)
+
+    def _get(self, key: SessionKey, name: str) -> State | None:
+        path = _file(self._opened(key), name, _VALUE)
+        mark = disk.mark(path)
+        if mark is None:
+            return None
+        try:
+            value = _value_in(path)
+        except FileMissing:
+            return None
+        if value is None and disk.mark(path) == mark:
+            _log.warning("%s is damaged; it was moved to %s and counts as absent", path, disk.set_aside(path))
+        return value
+
+    def _get_list(self, key: SessionKey, name: str) -> list[State]:
+        return self._list(self._opened(key), name).read()
+
+    def _list(self, folder: Path, name: str) -> ListFile:
+        return ListFile(_file(folder, name, _LIST), self._lists, sync=self._sync)
+
+    def _exists(self, key: SessionKey) -> bool:
+        return _has_states(self._opened(key))
+
+    def _is_there(self, key: SessionKey) -> bool:
+        return disk.mark(self._opened(key)) is not None
+
+    def _list_keys(self, namespace: tuple[str, ...], agent: str) -> list[SessionKey]:
+        parent = self._layout.parent(namespace, agent)
+        self._layout.check(namespace)
+        names = [item.name for item in disk.list_folder(parent) if item.is_dir]
+        found = [self._key_of(parent / name, namespace, agent) for name in names]
+        return sorted((key for key in found if key), key=lambda key: key.session)
+
+    def _key_of(self, folder: Path, namespace: tuple[str, ...], agent: str) -> SessionKey | None:
+        if self._layout.is_shortened(folder):
+            key = _noted_key(folder)
+        else:
+            session = self._layout.session(agent, folder.name)
+            key = SessionKey(namespace, agent, session) if session else None
+        ours = key is not None and (key.namespace, key.agent) == (namespace, agent)
+        return key if ours and _has_states(folder) else None
+
+    def _opened(self, key: SessionKey) -> Path:
+        """The folder of a key, which need not exist, after checking whose it is."""
+        checked = self._checked.get(key)
+        if checked is not None:
+            return checked
+        folder = self._layout.folder(key)
+        self._layout.check(key.namespace)
+        if self._layout.is_shortened(folder):
+            _check_key(folder, key)
+        self._checked.put(key, folder)
+        return folder
+
+    def _prepared(self, key: SessionKey) -> Path:
+        """The folder of a key, made and marked as that key's."""
+        folder = self._opened(key)
+        if self._ready.get(str(folder)) and disk.mark(folder) is not None:
+            return folder
+        self._layout.claim(key.namespace)
+        disk.make_folder(folder, sync=self._sync)
+        if self._layout.is_shortened(folder):
+            disk.create(folder / _KEY_FILE, _key_bytes(key), sync=self._sync)
+            _check_key(folder, key)
+        disk.remove_leftovers(folder)
+        self._ready.put(str(folder), True)
+        return folder
+
+
+@lru_cache(maxsize=256)
+def _hold_of(folder: Path) -> Path:
+    return folder / _HOLD
+
+
+@lru_cache(maxsize=256)  # a session writes the same few files each time
+def _file(folder: Path, name: str, ending: str) -> Path:
+    return folder / (encode_name(name, "state name") + ending)
+
+
+def _value_in(path: Path) -> State | None:
+    """The value in a file; a block that is damaged is looked at again, since a writer may be at it."""
+    for look in range(_LOOKS):
+        if look:
+            time.sleep(_LOOK_SECONDS)
+        raw = disk.read(path)
+        if not is_sealed(raw):
+            return decode(raw)
+        if (value := unseal(raw)) is not None:
+            return value
+    return None
+
+
+def _holds(path: Path, data: bytes) -> bool:
+    mark = disk.mark(path)
+    try:
+        return mark is not None and mark.size == len(data) and disk.read(path) == data
+    except FileMissing:
+        return False
+
+
+def _remove(folder: Path, name: str | None) -> None:
+    if name is None:
+        # The lock's file goes too: who waits for it notices, and goes to the next one.
+        if disk.remove_tree(folder):
+            disk.sync_folder(folder.parent)  # who was told that it is gone must not meet it again after a power cut
+    else:
+        disk.remove(_file(folder, name, _VALUE))
+        disk.remove(_file(folder, name, _LIST))
+
+
+def _has_states(folder: Path) -> bool:
+    names = [item.name for item in disk.list_folder(folder) if not item.is_dir]
+    return any(name.endswith((_VALUE, _LIST)) and name != _KEY_FILE for name in names)
+
+
+def _key_bytes(key: SessionKey) -> bytes:
+    return dumps({"namespace": list(key.namespace), "agent": key.agent, "session": key.session}) + b"\n"
+
+
+def _noted_key(folder: Path) -> SessionKey | None:
+    """The key noted in a folder; None where nothing readable is noted."""
+    try:
+        noted = decode(disk.read(folder / _KEY_FILE)) or {}
+        return SessionKey(tuple(noted["namespace"]), noted["agent"], noted["session"])
+    except (FileMissing, KeyError, TypeError, InvalidId):
+        return None
+
+
+def _check_key(folder: Path, key: SessionKey) -> None:
+    noted = _noted_key(folder)
+    if noted is not None and noted != key:
+        raise SessionDamaged(
+            f"{folder / _KEY_FILE} says that this folder belongs to {noted}, but {key} was asked for; "
+            "nothing was changed: move one of the two to another store"
+        )

@@ -1,0 +1,1 @@
+"""Track 2 of one session: what a call writes, and what can be asked of it."""
