@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from io import BytesIO
+from itertools import accumulate, count, repeat
 from typing import Any, NamedTuple, TypeAlias
 
 from orjson import loads
@@ -24,6 +25,7 @@ BOM = b"\xef\xbb\xbf"
 MAX_LINE = 64 * 1024 * 1024
 """Bytes of the longest line that is read; a longer one is reported and stepped over."""
 _SAMPLE = 12
+_RECORDS = frozenset({dict})
 _SHORT = 512
 """Mean bytes of lines that are parsed many at once, as for them the call itself counts."""
 
@@ -88,17 +90,19 @@ def parsed_line(raw: bytes, offset: int) -> Line | None:
     return _parsed(1, offset, raw)
 
 
-def _whole(parts: list[bytes], number: int, offset: int) -> Iterator[Line]:
-    """The lines of a chunk, behind `number` others."""
-    make = tuple.__new__
-    for raw, value in zip(parts, _values(parts), strict=True):
-        number += 1
-        if type(value) is dict:
-            # Not by the class's own call, which takes twice as long: there is one a line.
-            yield make(Line, (number, offset, raw, value, None, False))
-        elif (line := _parsed(number, offset, raw)) is not None:
+def _whole(parts: list[bytes], before: int, start: int) -> Iterator[Line]:
+    """The lines of a chunk that begins at `start`, behind `before` others."""
+    values = _values(parts)
+    numbers, offsets = count(before + 1), accumulate(map(len, parts), initial=start)
+    found = zip(numbers, offsets, parts, values, repeat(None), repeat(False))
+    if _RECORDS.issuperset(map(type, values)):
+        # As nearly always. Not by the class's own call, which takes twice as long: there is one a line.
+        yield from map(tuple.__new__, repeat(Line), found)
+        return
+    for number, offset, raw, value, _, _ in found:
+        line = Line(number, offset, raw, value) if type(value) is dict else _parsed(number, offset, raw)
+        if line is not None:
             yield line
-        offset += len(raw)
 
 
 def _values(parts: list[bytes]) -> list[Any]:

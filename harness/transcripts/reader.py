@@ -27,7 +27,7 @@ from harness.transcripts.turns import MAX_TURNS, Turn
 __all__ = ["Summary", "Transcript", "read", "summary"]
 
 _SUMMARY_CAP = 2000
-_BATCH = 128
+_BATCH = 256
 _memo = Memo(32)
 
 

@@ -21,7 +21,7 @@ from harness.transcripts.lines import Line, parsed_lines
 __all__ = ["FileSource", "JoinedSource", "Source", "file_mark", "is_folder", "neighbours", "small_file"]
 
 # Small enough to be still in the processor's cache when its lines are parsed, and to reuse one piece of memory.
-_CHUNK = 96 * 1024
+_CHUNK = 128 * 1024
 _STEP = 64 * 1024
 _MARKED = 4 * 1024
 _log = logging.getLogger("harness.transcripts")

@@ -22,6 +22,7 @@ ZONE = "HARNESS_ZONE"
 _FIRST, _LAST = 1_000_000_000, 10_000_000_000
 _MILLISECONDS = 1000
 _PLAIN_LENGTH = len("2026-01-01T00:00:00.000Z")
+_SECONDS_LENGTH = len("2026-01-01T00:00:00Z")
 _read = datetime.fromisoformat
 _FRACTION = re.compile(r"(\.\d{6})\d+")
 _NUMBER = re.compile(r"\d{10,13}(?:\.\d+)?", re.ASCII)
@@ -30,13 +31,14 @@ _NUMBER = re.compile(r"\d{10,13}(?:\.\d+)?", re.ASCII)
 def stamp(value: object) -> str | None:
     """The time a foreign value stands for, or None. Text without a zone is UTC."""
     if type(value) is str:
-        if len(value) == _PLAIN_LENGTH and value[10::9] == "T." and value[-1] == "Z":
-            # Already in the form; only whether it names a day that exists is left to ask.
+        is_plain = len(value) == _PLAIN_LENGTH and value[4:20:3] == "--T::." and value[-1] == "Z"
+        if is_plain or (len(value) == _SECONDS_LENGTH and value[4::3] == "--T::Z"):
+            # Already in the form, or all but; only whether it names a day that exists is left to ask.
             try:
                 _read(value)
             except ValueError:
                 return None
-            return value
+            return value if is_plain else f"{value[:-1]}.000Z"
         return _from_text(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None

@@ -66,7 +66,7 @@ class Turn(NamedTuple):
 
     def has_text(self) -> bool:
         """Whether there is text to read; blanks are none."""
-        return bool(self.text.strip())
+        return any(block["text"].strip() for block in self.blocks if block["type"] == "text")
 
     def of_type(self, kind: str) -> Iterator[BlockDict]:
         """The blocks of one type, in order."""

@@ -152,12 +152,16 @@ class PiReader(Reader):
 
     def _named(self, model: object, provider: object, reason: object) -> dict[str, str]:
         """Who answered and why it stopped."""
-        model, provider, reason = map(blocks.word, (model, provider, reason))
-        if model not in _MIRRORS:
-            self.counts.saw_model(model)
-        stop = _STOPS.get(reason, reason) if reason else None
-        named = {"provider": provider, "model": model, "stop": stop}
-        return {name: value for name, value in named.items() if value}
+        named: dict[str, str] = {}
+        if who := blocks.word(provider):
+            named["provider"] = who
+        if answered := blocks.word(model):
+            named["model"] = answered
+            if answered not in _MIRRORS:
+                self.counts.saw_model(answered)
+        if stop := blocks.word(reason):
+            named["stop"] = _STOPS.get(stop, stop)
+        return named
 
     def _answer(self, position: int, item: BlockDict, fields: dict[str, str]) -> BlockDict:
         kind = item.get("type")
