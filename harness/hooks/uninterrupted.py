@@ -58,9 +58,10 @@ async def stop_all(tasks: Iterable[asyncio.Task[Any]]) -> None:
     For whoever is on the way out already, with an error that is raised afterwards.
     """
     left = {task for task in tasks if not task.done()}
+    stopping = {task for task in left if not task.cancelling()}  # a second time would cut their clearing up short
     while left:
-        for task in left:
+        for task in stopping:
             task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.wait(left)
-        left = {task for task in left if not task.done()}
+        left = stopping = {task for task in left if not task.done()}

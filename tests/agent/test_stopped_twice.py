@@ -255,3 +255,20 @@ async def test_tasks_are_seen_to_their_ends_by_one_who_is_cancelled_meanwhile() 
         await asyncio.sleep(0)
         stopping.cancel()
     assert ended == ["a", "b"]
+
+
+async def test_tasks_that_were_cancelled_already_clear_up_before_they_end() -> None:
+    cleared = []
+
+    async def clearing() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            cleared.append("up")
+
+    tasks = [asyncio.ensure_future(clearing()) for _ in range(2)]
+    await asyncio.sleep(0)
+    tasks[0].cancel()  # as `gather` does when one of its tasks fails
+    await stop_all(tasks)
+    assert cleared == ["up", "up"]

@@ -1,5 +1,6 @@
 """Whatever a redactor does, only content changes; one that errs is named, and leaves nothing half-written."""
 
+import json
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -198,6 +199,13 @@ def test_a_text_may_take_the_place_of_a_picture_and_blocks_may_go_but_for_calls_
     for blocks in ([use], [use, {**result, "id": "2"}], []):
         with pytest.raises(ValueError, match="other tool calls"):
             with_structure("message", MESSAGE, {**MESSAGE, "content": blocks})
+
+
+def test_a_number_that_becomes_another_kind_of_number_changes_no_structure() -> None:
+    usage = {"input": 5, "output": 2}
+    message = {"role": "assistant", "content": [], "usage": usage}
+    made = redacted(lambda value: json.loads(json.dumps(value), parse_int=float), "message", message)
+    assert [type(count) for count in made["usage"].values()] == [int, int]
 
 
 def files_with(folder: Path, data: bytes) -> list[Path]:

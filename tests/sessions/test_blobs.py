@@ -153,3 +153,12 @@ async def test_deleting_takes_the_contents_that_no_other_session_names(make_tree
     left = [path.read_bytes() for path in (folder / "files").glob("*/*")]
     assert [b"bbb" in data for data in left] == [True]
     assert (await make_tree("s-2").load()).messages[0]["content"][0]["text"] == "b" * 300_000
+
+
+@pytest.mark.parametrize("held", [{"apples": 3}, {"sha256": hashlib.sha256(b'"another session\'s"').hexdigest()}])
+async def test_a_field_of_a_message_that_looks_like_a_reference_comes_back_as_it_was(make_tree, talk, folder, held):
+    async with make_tree().writing() as tree:
+        tree.keep(b'"another session\'s"')
+        await tree.commit()
+    message = {**talk.user("hi", "u1"), "meta": {"stored": held}}
+    assert (await _round_trip(make_tree, folder, message)) == [message]

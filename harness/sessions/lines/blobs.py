@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 from harness.errors import ConfigError, FileMissing, PersistenceError, SessionDamaged
 from harness.filesystem import disk
 from harness.messages import MessageDict
-from harness.sessions.lines.entries import MAX_LINE, digest
+from harness.sessions.lines.entries import MAX_LINE, REFERENCE, digest
 from harness.sessions.lines.shapes import is_message
 from harness.text import dumps, loads
 
@@ -94,14 +94,14 @@ def shrink_message(message: MessageDict, raw: bytes) -> tuple[MessageDict, Blobs
     """The message as it fits into a line, and the contents it then names; itself if it fits."""
     content = message.get("content")
     blocks = content if isinstance(content, list) else []
-    if len(raw) <= LARGE and not any(isinstance(block, dict) and "stored" in block for block in blocks):
+    if len(raw) <= LARGE and REFERENCE not in raw:
         return message, {}
     blobs: Blobs = {}
     small = {**message, "content": [_shrink_block(block, blobs) for block in blocks]}
     if len(dumps(small["content"])) > _ROOM:
         blobs = {}
         small["content"] = [_store([*blocks], {"type": "blocks"}, blobs)]
-    others = {key: value for key, value in small.items() if key not in ("id", "role", "content")}
+    others = {key: _guarded(value, blobs) for key, value in small.items() if key not in ("id", "role", "content")}
     rest, more = shrink_fields(others, dumps(others))
     return {key: rest.get(key, value) for key, value in small.items()}, blobs | more
 
@@ -190,6 +190,11 @@ def _shrink_block(block: Any, blobs: Blobs) -> Any:
     elif head:
         preview["text"] = head
     return _store([block], preview, blobs)
+
+
+def _guarded(value: Any, blobs: Blobs) -> Any:
+    """A field of a stranger that looks like a reference of ours goes to a file itself, and comes back as it was."""
+    return _store(value, {}, blobs) if _stored_field(value) else value
 
 
 def _store(value: Any, preview: dict[str, Any], blobs: Blobs) -> dict[str, Any]:

@@ -69,8 +69,6 @@ def redacted(redactor: Redactor, kind: str, value: Mapping[str, Any]) -> Mapping
     except Exception as error:  # what it says may be what nobody should read
         text = f"the redactor {redactor!r} raised {type(error).__name__} for a {kind}, which was not stored; mend it"
         raise ConfigError(text) from error
-    if isinstance(result, dict) and result == value:
-        return result
     try:
         return with_structure(kind, value, result if is_clean(result) else clean(result).value)
     except ValueError as error:

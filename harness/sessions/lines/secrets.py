@@ -81,7 +81,7 @@ _SECRET_NAMES = re.compile(
 )
 _OPTION = re.compile(r"(?<!\S)--?[A-Za-z]")
 _LINE = 1000
-"""Characters of a line in which another option is looked for."""
+"""Characters of a line, before a flag and behind it, in which another option is looked for."""
 _SECRET_FLAG = re.compile(f"(?i){_FLAGS}")
 _BEGIN, _KEY, _END = "-----BEGIN ", "PRIVATE KEY-----", "-----END "
 _WORDS = ("pass", "pwd", "secret", "token", "key")
@@ -173,10 +173,9 @@ def _flag(found: re.Match[str]) -> str:
     value = found["said"] or found["value"]
     is_secret = (found["said"] and not found["list"]) or _SIGN.search(value)
     if not is_secret and "pass" in found["name"].lower() and value.islower():
-        text, start = found.string, found.start()
-        end = text.find("\n", found.end())
-        line = text[text.rfind("\n", 0, start) + 1 : start] + text[found.end() : end if end >= 0 else len(text)]
-        is_secret = _OPTION.search(line[:_LINE])
+        before = found.string[max(0, found.start() - _LINE) : found.start()].rpartition("\n")[2]
+        behind = found.string[found.end() : found.end() + _LINE].partition("\n")[0]
+        is_secret = _OPTION.search(before + behind)
     return f"{found['name']}{REDACTED}" if is_secret else found[0]
 
 

@@ -90,7 +90,7 @@ function take(where, cursor, page) {
     before = page.before;
     grow(turns);
   } else if (where === "after" && !page.gap) {
-    if (atEnd || chasing) note(turns, page);
+    if (atEnd || chasing || page.atEnd || turns.some(({ key }) => !outline?.index.has(key))) note(turns, page);
     chasing = (atEnd || chasing) && !page.atEnd;
     [after, atEnd] = [page.after, page.atEnd];
     goOn(turns, page);
