@@ -85,6 +85,6 @@ async def _admit(unpacked: Unpacked, files: SessionFiles, timeout: float) -> Non
     lock = FileLock(files.lock)
     try:
         await lock.acquire(timeout)
-        await pool.run(admit, unpacked, files)
+        await pool.run(lock.work, admit, unpacked, files)
     finally:
         lock.release()

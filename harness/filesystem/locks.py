@@ -17,6 +17,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 from harness.errors import ConfigError, FileMissing, PersistenceError, SessionBusy
 from harness.filesystem import disk
@@ -29,6 +30,9 @@ except ImportError as error:
     ) from error
 
 __all__ = ["FileLock"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _log = logging.getLogger("harness.filesystem.locks")
 _POLL = 0.025  # seconds
@@ -50,6 +54,7 @@ class FileLock:
         self._descriptor = -1
         self._loop: asyncio.AbstractEventLoop | None = None
         self._at_work = 0
+        self._leaving = False
 
     def __del__(self) -> None:
         if getattr(self, "_descriptor", -1) >= 0:
@@ -101,7 +106,7 @@ class FileLock:
         self._refuse_second_hold()
         return self._try_once()
 
-    def work(self, what: Callable[[], None]) -> None:
+    def work(self, what: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Do in a worker what needs the lock, which stays for so long. Raises `PersistenceError` if it is gone."""
         with _guard.lock:
             if not self.held:
@@ -111,14 +116,19 @@ class FileLock:
                 )
             self._at_work += 1
         try:
-            what()
+            return what(*args, **kwargs)
         finally:
-            self._at_work -= 1
+            with _guard.lock:
+                self._at_work -= 1
+                is_left = self._leaving and not self._at_work
+            if is_left:
+                self.release()
 
     def release(self) -> None:
-        """Give the lock back; fine if it is not held."""
+        """Give the lock back, once a worker that is at what needs it has ended; fine if it is not held."""
         with _guard.lock:
-            if self._descriptor < 0:
+            self._leaving = self._at_work > 0
+            if self._descriptor < 0 or self._leaving:
                 return
             descriptor, self._descriptor = self._descriptor, -1
             _held.discard(self)

@@ -318,3 +318,18 @@ def test_what_is_being_done_under_a_lost_lock_is_done_before_it_goes_to_another(
     asyncio.run(lock.acquire(0))
     with pytest.raises(PersistenceError, match="went to another call, since the event loop of this one was closed"):
         lost.work(meanwhile)
+
+
+async def test_a_lock_that_is_given_back_while_a_worker_needs_it_goes_when_the_worker_has_ended(tmp_path: Path) -> None:
+    lock, other = FileLock(tmp_path / "a.lock"), FileLock(tmp_path / "a.lock")
+    await lock.acquire(1)
+    taken = []
+
+    def work() -> str:
+        lock.release()
+        taken.append(other.take())
+        return "done"
+
+    assert lock.work(work) == "done"
+    assert [*taken, other.take()] == [False, True]
+    other.release()

@@ -165,7 +165,7 @@ class SessionCatalog:
         lock = FileLock(files.lock)
         await lock.acquire(timeout)
         try:
-            existed = await pool.run(remove_session, files, session_id)
+            existed = await pool.run(lock.work, remove_session, files, session_id)
             self._changes.pop(session_id, None)
         except BaseException:
             lock.release()

@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, ParamSpec, TypeVar
 
 from harness.errors import ConfigError, FileMissing, PersistenceError
 from harness.filesystem import disk, pool
@@ -28,6 +28,9 @@ from harness.sessions.lines.entries import Entry
 from harness.sessions.lines.formats import FORMAT
 from harness.sessions.lines.layout import Owner, SessionFiles
 from harness.text import loads
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 __all__ = ["Durability", "LedgerStore"]
 
@@ -87,7 +90,7 @@ class LedgerStore:
         try:
             found = disk.mark(self.files.ledger)
             if found is None and disk.mark(self.files.removed) is not None:
-                await pool.run(finish_removal, self.files, self.owner.session)
+                await self.work(finish_removal, self.files, self.owner.session)
             # A lock of asyncio belongs to one loop; calls of one session may come from several.
             self._committing = asyncio.Lock()
             await self._refresh(found)
@@ -115,6 +118,10 @@ class LedgerStore:
             _log.error("lines of %s could not be written and are lost: %s", self.files.ledger, error)
         finally:
             self._let_go()
+
+    async def work(self, what: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Blocking work that needs the lock, which stays for so long even where the event loop is closed meanwhile."""
+        return await pool.run(partial(self._lock.work, what, *args, **kwargs))
 
     def take_back(self) -> None:
         """Drop what was added and not written, for whoever tells by an error that it is not done; then release."""
@@ -200,7 +207,7 @@ class LedgerStore:
         job = self._job(synced)
         job.along = along
         try:
-            await pool.run(self._lock.work, job.run)
+            await self.work(job.run)
         except PersistenceError:
             self._failed = True
             raise

@@ -215,7 +215,7 @@ class SessionTree(SessionReader):
 
     async def take_in(self, staged: SessionTree) -> None:
         """Let what was written `beside` be this session, while its lock is held. Raises `SessionExists`."""
-        await pool.run(settle, staged.files, self._store.owner, self.files)
+        await self._store.work(settle, staged.files, self._store.owner, self.files)
 
     async def rebuild(self) -> None:
         """Make context file and anchor anew from the ledger; a damaged end is noted there first.
