@@ -19,7 +19,7 @@ from typing import ParamSpec, Protocol, TypeVar
 from harness.errors import FilesystemError, PathRefused
 from harness.filesystem.lowlevel import temporary_name
 from harness.filesystem.paths import Parts, join
-from harness.filesystem.trees import Node, in_the_way, missing, taken, too_large
+from harness.filesystem.trees import Node, in_the_way, loadable, missing, taken
 from harness.ids import timestamp
 
 __all__ = ["FsspecTree", "Store"]
@@ -99,13 +99,7 @@ class FsspecTree:
 
     def load(self, parts: Parts, limit: int) -> bytes:
         """See `Tree`."""
-        node = self.stat(parts)
-        if node is None:
-            raise missing(parts)
-        if node.is_dir:
-            raise in_the_way(parts, is_dir=True)
-        if node.size > limit:
-            raise too_large(parts, node.size, limit)
+        loadable(self.stat(parts), parts, limit)
         try:
             return bytes(self._try("read", parts, self._fs.cat_file, self._key(parts)))
         except _MISSING:

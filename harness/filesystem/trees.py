@@ -22,6 +22,7 @@ __all__ = [
     "Tree",
     "in_the_way",
     "is_folder",
+    "loadable",
     "missing",
     "taken",
     "too_large",
@@ -171,6 +172,17 @@ def in_the_way(parts: Parts, *, is_dir: bool) -> FilesystemError:
     """The error for a folder where a file is needed, or the other way round."""
     kind, needed = ("folder", "file") if is_dir else ("file", "folder")
     return FilesystemError(f"{join(parts)} is a {kind}; give the path of a {needed}")
+
+
+def loadable(node: Node | None, parts: Parts, limit: int) -> Node:
+    """The node at a path, if it is a file of at most `limit` bytes. Raises the error that fits if it is not."""
+    if node is None:
+        raise missing(parts)
+    if node.is_dir:
+        raise in_the_way(parts, is_dir=True)
+    if node.size > limit:
+        raise too_large(parts, node.size, limit)
+    return node
 
 
 def too_large(parts: Parts, size: int, limit: int) -> FilesystemError:

@@ -91,8 +91,8 @@ class _Api:
         ledger = await self._ledger(request)
         return json_answer(
             {
-                "ok": ledger.ok,
-                "findings": [finding.to_dict() for finding in ledger.findings],
+                "ok": ledger.report.ok,
+                "findings": [finding.to_dict() for finding in ledger.report.findings],
                 "usage": ledgers.usage(ledger).to_dict(rows=True),
                 "events": ledgers.events(ledger),
                 "branches": [piece.to_dict() for piece in branches(ledger)],

@@ -15,7 +15,7 @@ from typing import Any
 from harness.filesystem import disk
 from harness.sessions.catalog.prices import find_price
 from harness.sessions.catalog.usage import UsageReport, report_of, requests_in
-from harness.sessions.checking.verify import Finding, VerifyReport, verify_session
+from harness.sessions.checking.verify import VerifyReport, verify_session
 from harness.sessions.ledger.reading import active_path, scan
 from harness.sessions.lines.blobs import read_blob, try_expand
 from harness.sessions.lines.entries import START, Entry
@@ -33,17 +33,7 @@ class Ledger:
     files: SessionFiles
     entries: Sequence[Entry]
     path: Sequence[Entry]
-    findings: Sequence[Finding]
-
-    @property
-    def ok(self) -> bool:
-        """Whether nothing is wrong that was not healed."""
-        return not any(finding.error for finding in self.findings)
-
-    @property
-    def noted(self) -> tuple[int, ...]:
-        """The lines that tell of an earlier loss."""
-        return tuple(dict.fromkeys(finding.line for finding in self.findings if finding.noted))
+    report: VerifyReport
 
 
 def open_ledger(path: Path) -> Ledger:
@@ -67,9 +57,10 @@ def _owner(entries: Sequence[Entry]) -> Owner:
     return Owner(str(header.get("session", "")), str(header.get("agent", "")), tuple(str(name) for name in names))
 
 
-def _without_places(report: VerifyReport, path: Path) -> list[Finding]:
+def _without_places(report: VerifyReport, path: Path) -> VerifyReport:
     """Findings tell where files are; pages name no place of the machine."""
-    return [replace(found, text=found.text.replace(f"{path.parent}/", "")) for found in report.findings]
+    findings = (replace(found, text=found.text.replace(f"{path.parent}/", "")) for found in report.findings)
+    return replace(report, findings=tuple(findings))
 
 
 def usage(ledger: Ledger) -> UsageReport:

@@ -100,7 +100,7 @@ async def test_a_request_of_another_ledger_is_not_found(ledger: Ledger) -> None:
 
 
 async def test_a_whole_ledger_is_found_whole(ledger: Ledger) -> None:
-    assert (ledger.ok, list(ledger.findings)) == (True, [])
+    assert (ledger.report.ok, list(ledger.report.findings)) == (True, [])
 
 
 @pytest.mark.parametrize(
@@ -114,13 +114,13 @@ async def test_a_whole_ledger_is_found_whole(ledger: Ledger) -> None:
 async def test_damage_is_named(ledger_file: Path, damage: object, kind: str) -> None:
     edit(ledger_file, damage)
     ledger = ledgers.open_ledger(ledger_file)
-    assert not ledger.ok
-    assert kind in {finding.kind for finding in ledger.findings}
+    assert not ledger.report.ok
+    assert kind in {finding.kind for finding in ledger.report.findings}
 
 
 async def test_a_ledger_without_its_anchor_says_so(ledger_file: Path) -> None:
     ledger_file.with_name("monday.head.json").unlink()
-    assert [finding.kind for finding in ledgers.open_ledger(ledger_file).findings] == ["unanchored"]
+    assert [finding.kind for finding in ledgers.open_ledger(ledger_file).report.findings] == ["unanchored"]
 
 
 def line(entry_id: str, parent: str | None, kind: str = "message", **fields: object) -> bytes:

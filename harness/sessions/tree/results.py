@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.filesystem import disk
 from harness.filesystem.paths import Parts
-from harness.filesystem.trees import Node, in_the_way, missing, too_large
+from harness.filesystem.trees import Node, in_the_way, loadable, missing
 from harness.ids import encode_name
 from harness.sessions.lines.blobs import read_blob
 from harness.sessions.lines.entries import EntryDict, parse_line
@@ -64,13 +64,7 @@ class KeptResults:
 
     def load(self, parts: Parts, limit: int) -> bytes:
         """See `ReadableTree`."""
-        node = self.stat(parts)
-        if node is None:
-            raise missing(parts)
-        if node.is_dir:
-            raise in_the_way(parts, is_dir=True)
-        if node.size > limit:
-            raise too_large(parts, node.size, limit)
+        loadable(self.stat(parts), parts, limit)
         return read_blob(self._tree.files.blobs, self._sums[parts[-1]])
 
     def _find(self, name: str) -> Node | None:
