@@ -36,21 +36,51 @@ _NOT_FIRST = frozenset(b"-_")
 _DEVICES = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))})
 _ESCAPE = re.compile(r"%([0-9a-f]{2})")
 
-_lock = threading.Lock()
-_last = 0
+_BATCH = 32
+_VARIANT = dict(zip("0123456789abcdef", "89ab" * 4, strict=True))
+
+
+class _Source:
+    """What the ids of this process are made of: how far time came, and chance, fetched for some ids at once."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.last = 0
+        self.ends: list[str] = []
+
+    def forget(self) -> None:
+        # A forked child would give the same ids as its parent, and a thread of the parent may have held the lock.
+        self.lock = threading.Lock()
+        self.ends.clear()
+
+    def fetch(self) -> str:
+        """The last two groups of an id: the variant, 10, in its first two bits, and 62 by chance; more are kept."""
+        noise = os.urandom(8 * _BATCH).hex()
+        pieces = [noise[at : at + 16] for at in range(0, len(noise), 16)]
+        made = [f"{_VARIANT[each[0]]}{each[1:4]}-{each[4:]}" for each in pieces]
+        self.ends.extend(made[1:])
+        return made[0]
+
+
+_source = _Source()
+os.register_at_fork(after_in_child=_source.forget)
 
 
 def new_id() -> str:
     """A UUID version 7 (RFC 9562) as text; later ids of one process sort behind earlier ones."""
-    global _last  # noqa: PLW0603 - the newest id of the process
-    with _lock:
+    source = _source
+    try:
+        end = source.ends.pop()  # without the lock: a step that the interpreter does not divide
+    except IndexError:
+        end = source.fetch()
+    with source.lock:
         # 48 bits of milliseconds, then 12 bits counting within them: never backwards in a process.
         ticks = time.time_ns() * 4096 // 1_000_000
-        _last = ticks = max(_last + 1, ticks)
-    noise = os.urandom(8).hex()
-    # The version, 7, stands before the counter, and the variant, 10, in the first two bits behind it.
-    variant = "89ab"[int(noise[0], 16) & 3]
-    return f"{ticks >> 28:08x}-{ticks >> 12 & 0xFFFF:04x}-7{ticks & 0xFFF:03x}-{variant}{noise[1:4]}-{noise[4:]}"
+        if ticks <= source.last:
+            ticks = source.last + 1
+        source.last = ticks
+    made = f"{ticks:015x}"  # formatted in one piece, which is felt: each line of a turn has an id
+    return f"{made[:8]}-{made[8:12]}-7{made[12:]}-{end}"  # the version, 7, stands before the counter
 
 
 def new_session_id() -> str:

@@ -56,8 +56,13 @@ class _Value(BaseModel):
         values = self.__dict__  # of pydantic's, with all declared fields; asked for once and not field by field
         for name, key in _stored_names(type(self)):
             value = values[name]
-            if value is not None:
-                result[key] = value if type(value) is str else _stored(value)
+            kind = type(value)
+            if kind is str:
+                result[key] = value
+            elif kind is tuple:
+                result[key] = [member.to_dict() if isinstance(member, _Value) else _stored(member) for member in value]
+            elif value is not None:
+                result[key] = _stored(value)
         if extra := self.__pydantic_extra__:
             result.update(extra)
         return result

@@ -45,6 +45,9 @@ class SessionKey:
 class Session(Protocol):
     """A store of track 1. Every method may raise `PersistenceError`; none keeps what it is given.
 
+    Whatever else a method raises, and no answer within 30 seconds, counts as that error: a store that is down is
+    not one that is empty.
+
     `name` is a plain word (a module's name): it becomes part of a file name or column.
     Single values and lists are kept apart: `save("x")` and `append("x")` do not meet.
     """

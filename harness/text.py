@@ -26,11 +26,14 @@ __all__ = [
     "MAX_DEPTH",
     "Cleaned",
     "clean",
+    "clean_json",
     "clean_text",
     "dumps",
+    "error_text",
     "is_clean",
     "loads",
     "read_json",
+    "said",
     "visible",
     "without_tags",
 ]
@@ -80,12 +83,19 @@ def is_clean(value: Any) -> bool:
 
     Values of enumerations and UUIDs, which JSON has one obvious form for, pass too.
     """
+    return clean_json(value) is not None
+
+
+def clean_json(value: Any) -> bytes | None:
+    """What `dumps` makes of a value, where `is_clean` is true of it; else None."""
     try:
-        orjson.dumps(value, option=_STRICT)
+        raw = orjson.dumps(value, option=_STRICT)
     except TypeError:
-        return False
+        return None
     # Numbers that JSON cannot hold are written as null, and orjson goes deeper than we do.
-    return _is_held(value, MAX_DEPTH)
+    if b"null" not in raw and raw.count(b"{") + raw.count(b"[") <= MAX_DEPTH:
+        return raw
+    return raw if _is_held(value, MAX_DEPTH) else None
 
 
 def _is_held(value: Any, depth: int) -> bool:
@@ -113,6 +123,27 @@ def clean_text(text: str) -> str:
         return text
     except UnicodeEncodeError:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def error_text(error: BaseException) -> str:
+    """The text of an error, whoever made it; its type where making the text raises."""
+    text = _own_text(error)
+    return type(error).__name__ if text is None else text
+
+
+def said(error: BaseException) -> str:
+    """Type and text of an error, whoever made it; its type alone where making the text raises."""
+    text = _own_text(error)
+    return type(error).__name__ if text is None else f"{type(error).__name__}: {text}"
+
+
+def _own_text(error: BaseException) -> str | None:
+    try:
+        return str(error)
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:  # noqa: BLE001 - what a stranger's `__str__` raises must not take the place of its error
+        return None
 
 
 # Not functions of our own: every line goes through both, most of them several times.
@@ -189,7 +220,7 @@ class _Walk:
         if kind in _PLAIN:
             return self._container(item, depth)
         if isinstance(item, str):
-            return self.text(item)
+            return self.text(item) if kind is str or not isinstance(item, Enum) else self.value(item.value, depth)
         if item is None or item is True or item is False:
             return item
         if isinstance(item, int) and not isinstance(item, Enum):
@@ -200,11 +231,11 @@ class _Walk:
 
     def text(self, item: str) -> str:
         if item.isascii():
-            return str(item)
+            return _as_is(item)
         cleaned = clean_text(item)
         if cleaned != item:
             self.marks.add("surrogate")
-        return str(cleaned)
+        return _as_is(cleaned)
 
     def _integer(self, item: int) -> int | str:
         if _INT_MIN <= item <= _INT_MAX:
@@ -248,7 +279,7 @@ class _Walk:
         return result
 
     def _key(self, key: Any, taken: Mapping[str, Any]) -> str:
-        name = key if type(key) is str and key.isascii() else self.text(key if isinstance(key, str) else str(key))
+        name = key if type(key) is str and key.isascii() else self.text(_key_text(key))
         while name in taken:  # two keys that became equal must not cost a value
             name += "'"
         return name
@@ -258,6 +289,15 @@ class _Walk:
             return item
         self.marks.add("object")
         return _nearest(item)
+
+
+def _as_is(text: str) -> str:
+    """The characters of a text, as JSON has them: the `str()` of an enumeration of texts is the member's name."""
+    return text if type(text) is str else str.__str__(text)
+
+
+def _key_text(key: Any) -> str:
+    return _as_is(key) if isinstance(key, str) else str(key)
 
 
 def _nearest(item: Any) -> Any:
@@ -333,7 +373,7 @@ def _mapping_pieces(item: Mapping[Any, Any]) -> Iterator[str | tuple[Any]]:
     yield "{"
     for n, (key, member) in enumerate(item.items()):
         yield "," if n else ""
-        yield f"{orjson.dumps(clean_text(str(key))).decode()}:"
+        yield f"{orjson.dumps(clean_text(_key_text(key))).decode()}:"
         yield (member,)
     yield "}"
 

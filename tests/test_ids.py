@@ -1,7 +1,9 @@
 """Ids become names in one way: portable, short, and never the same for two."""
 
 import json
+import os
 import re
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -142,3 +144,27 @@ def test_times_are_utc_with_six_decimals() -> None:
 
     assert timestamp(moment) == "2026-01-02T03:04:05.000678Z"
     assert timestamp(datetime(2026, 1, 2, tzinfo=UTC)) == "2026-01-02T00:00:00.000000Z"
+
+
+def test_ids_made_by_many_threads_at_once_are_all_different() -> None:
+    with ThreadPoolExecutor(8) as pool:
+        made = [one for ids in pool.map(lambda _: [new_id() for _ in range(500)], range(16)) for one in ids]
+
+    assert len({*made}) == len({one[19:] for one in made}) == 8000
+
+
+def test_a_forked_child_makes_other_ids_than_its_parent() -> None:
+    new_id()
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        os.write(writing, " ".join(new_id() for _ in range(100)).encode())
+        os._exit(0)
+    os.close(writing)
+    with open(reading) as pipe:
+        theirs = pipe.read().split()
+    os.waitpid(child, 0)
+
+    assert len(theirs) == 100
+    # Where both look at the clock at the same moment, the end alone tells them apart.
+    assert not {one[19:] for one in theirs} & {new_id()[19:] for _ in range(100)}

@@ -20,11 +20,10 @@ from harness.hooks.events import (
     SummaryChunk,
     SystemPart,
 )
-from harness.ids import new_id
 from harness.messages import Msg, ToolUse
 from harness.models.base import Chunk, Model, ModelRequest, TextDelta, ThinkingDelta, ToolCallDelta, ToolSpec
 from harness.sessions.view.prefix import PrefixWatch
-from harness.text import clean_text
+from harness.text import clean_text, error_text
 from harness.tools import ActiveToolGroups
 
 __all__ = ["reason", "summarise"]
@@ -100,10 +99,15 @@ async def summarise(state: TurnState, step: int) -> Msg:
 
 async def _asked(state: TurnState, plan: _Plan, outcome: Outcome, event: A) -> A:
     """What the hooks make of an answer. Where they refuse it, it is none: its text is kept as partial."""
-    try:
-        done = await state.ask(event)
+
+    def signed(changed: A) -> A:
         made = {"provider": outcome.model.provider, "model": outcome.model.name}
-        return done if done.message.provider else done.change(message=done.message.with_changes(**made))
+        message = changed.message if changed.message.provider else changed.message.with_changes(**made)
+        message = state.journal.own(message)  # a hook may answer with the same object every time
+        return changed if message is changed.message else changed.change(message=message)
+
+    try:
+        return await state.ask(event, signed)
     except BaseException as error:
         outcome.attempts[-1].usage = outcome.message.usage  # it was given, and refused
         await _Logged(state, plan).failed(error, outcome.attempts)
@@ -207,14 +211,15 @@ class _Logged:
             await self._state.tell(event)
 
     async def retry(self, model: Model, error: ModelError, delay: float, attempt: int) -> None:
-        details = {"model": f"{model.provider}:{model.name}", "error": str(error), "attempt": attempt, "seconds": delay}
+        name, text = f"{model.provider}:{model.name}", error_text(error)
+        details = {"model": name, "error": text, "attempt": attempt, "seconds": delay}
         await self._state.notice("retry", details)
 
     async def fallback(self, model: Model, error: ModelError, following: Model) -> None:
         details = {
             "from": f"{model.provider}:{model.name}",
             "to": f"{following.provider}:{following.name}",
-            "error": str(error),
+            "error": error_text(error),
         }
         await self._state.notice("fallback", details)
 
@@ -248,13 +253,8 @@ def _chunk_event(state: TurnState, kind: type[ReasoningChunk], chunk: Chunk) -> 
 
 
 def _own(state: TurnState, outcome: Outcome) -> Msg:
-    """The answer as this session keeps it: who made it, and ids of its own for the message and each call.
-
-    A message whose id the ledger has already would count as said, and not be logged.
-    """
-    message = outcome.message.cleaned()
-    if state.journal.entry_of(message.id) is not None:
-        message = message.with_changes(id=new_id())
+    """The answer as this session keeps it: who made it, and ids of its own for the message and each call."""
+    message = state.journal.own(outcome.message.cleaned())
     seen: set[str] = set()
     blocks = [_with_own_id(block, seen) if isinstance(block, ToolUse) else block for block in message.blocks]
     return message.with_changes(

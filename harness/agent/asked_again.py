@@ -1,4 +1,4 @@
-"""A prompt under an idempotency key that was used before: whether it says what the first one said."""
+"""A prompt under an idempotency key that was used before: its reply, and whether it says what the first one said."""
 
 from __future__ import annotations
 
@@ -10,7 +10,18 @@ from harness.messages import MessageDict, Msg
 from harness.sessions.ledger.answers import Answered
 from harness.sessions.tree.session_tree import SessionTree
 
-__all__ = ["other_words"]
+__all__ = ["other_words", "reply_of"]
+
+
+def reply_of(found: Answered) -> tuple[Msg, str] | None:
+    """The reply that this prompt got, and its line; None if it got none."""
+    turn = found.turn
+    # A line that closes a stopped turn was made by no model: it is no reply.
+    answers = [message for message in turn.messages if message["role"] == "assistant" and "provider" in message]
+    if found.stopped_at is not None and answers:
+        return Msg.from_dict(answers[-1]), found.stopped_at
+    closed_by_it = turn.closed and answers and answers[-1] is turn.messages[-1]
+    return (Msg.from_dict(answers[-1]), turn.entry_ids[-1]) if closed_by_it else None
 
 
 def other_words(tree: SessionTree, key: str, found: Answered, messages: Sequence[Msg]) -> str | None:
@@ -20,7 +31,7 @@ def other_words(tree: SessionTree, key: str, found: Answered, messages: Sequence
     compared, each as it would be stored. Where a hook has put another message in the place of the first
     one, nobody can tell any more.
     """
-    if found.turn.closed and found.turn.messages[-1].get("provider") is None:
+    if found.turn.closed and reply_of(found) is None:
         return None
     asked = takewhile(lambda message: message["role"] == "user", found.turn.messages)
     said = {text for message in asked for text in _texts(message)}

@@ -15,6 +15,7 @@ from harness.agent.config import AgentConfig, DiskFailure, Durability, StateFact
 from harness.agent.own_models import OwnModels
 from harness.errors import ConfigError
 from harness.filesystem import AbstractFilesystem, LocalFilesystem, NamespaceFactory, user_namespace
+from harness.filesystem.namespaces import workspace_root
 from harness.hooks import (
     CompactionConfig,
     Hook,
@@ -127,7 +128,7 @@ class AgentBuilder(Generic[A]):
     # ---- places
 
     def workspace(self, path: str | os.PathLike[str]) -> Self:
-        """The folder of everything; made on the first write. Default `./workspace`."""
+        """The folder of everything; made on the first write. Default `./workspace`. Links to it are followed once."""
         if not isinstance(path, str | Path):
             path = os.fsdecode(kind_of("workspace", path, os.PathLike, "the path of a folder"))
         if not str(path).strip():
@@ -279,7 +280,7 @@ class AgentBuilder(Generic[A]):
         """The agent. Raises `ConfigError` naming what is missing or does not fit."""
         draft = self._draft
         agent_id = check_id("agent id", draft.agent_id or draft.name)
-        workspace = Path(draft.workspace).absolute()
+        workspace = workspace_root(draft.workspace)
         filesystem = draft.filesystem or LocalFilesystem(workspace)
         models = OwnModels()
         for config in (draft.built_in.compaction, draft.built_in.working_set):

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from harness.agent import background
 from harness.agent.checks import kind_of
+from harness.agent.listeners import Listeners, soon_on
 from harness.agent.stream import StreamEvent
 from harness.errors import CallCancelled, CallTimeout, ConfigError
 from harness.hooks.uninterrupted import shielded
@@ -82,7 +83,7 @@ class Call:
         self._context = contextvars.copy_context()
         self._lock = threading.RLock()  # a loop with eager tasks runs the call within `start`
         self._events: list[StreamEvent] = []
-        self._listeners: list[Callable[[], None]] = []
+        self._listeners = Listeners(session_id)
         self._result: Future[Msg] = Future()
         self._task: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -175,10 +176,8 @@ class Call:
                 return False
             self._stopping = True
             task, loop = self._task, self._loop
-        if task is None or loop is None or self.lost:
+        if task is None or loop is None or self.lost or not soon_on(loop, task.cancel):
             self._finish(error=self._cancellation())
-        else:
-            loop.call_soon_threadsafe(task.cancel)
         return True
 
     def _stop(self) -> bool:
@@ -223,7 +222,7 @@ class Call:
     def emit(self, event: StreamEvent) -> None:
         """Add an event for every consumer; for the loop."""
         self._events.append(event)
-        self._wake()
+        self._listeners.wake()
 
     # ---- the run
 
@@ -287,7 +286,7 @@ class Call:
                 self._result.set_result(reply)
             elif error is not None:
                 self._result.set_exception(error)
-        self._wake()
+        self._listeners.wake()
 
     # ---- waiting and waking
 
@@ -334,22 +333,9 @@ class Call:
         self._result.add_done_callback(lambda _: settled.set_result(None))
         return settled
 
-    def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
+    def listen(self, wake: Callable[[], object]) -> Callable[[], None]:
         """Call `wake`, from any thread, when there is news; returns what ends it. For the loop."""
-        with self._lock:
-            self._listeners.append(wake)
-        return lambda: self._unlisten(wake)
-
-    def _unlisten(self, wake: Callable[[], None]) -> None:
-        with self._lock:
-            if wake in self._listeners:
-                self._listeners.remove(wake)
-
-    def _wake(self) -> None:
-        with self._lock:
-            listeners = tuple(self._listeners)
-        for wake in listeners:
-            wake()
+        return self._listeners.add(wake)
 
 
 class _Events:
@@ -377,10 +363,7 @@ class _Events:
         loop = asyncio.get_running_loop()
         news = asyncio.Event()
 
-        def wake() -> None:
-            loop.call_soon_threadsafe(news.set)
-
-        stop = self._call.listen(wake)
+        stop = self._call.listen(lambda: soon_on(loop, news.set))  # who watches from a closed loop has gone
         try:
             if self._position >= len(self._call._events) and not self._call.done:
                 await news.wait()

@@ -10,6 +10,7 @@ from harness.errors import ModelError
 from harness.hooks import Compactor, Notices, Selector, SideModel, SystemPart
 from harness.models.base import Model, ModelRequest, ToolSpec
 from harness.models.tokens import estimate_request
+from harness.text import error_text
 
 __all__ = ["around", "choose", "compactor_for"]
 
@@ -52,4 +53,4 @@ async def _compact_for(state: TurnState, model: Model, beside: int) -> None:
     try:
         await compactor_for(state, model, beside).run_if_due(state.turn_id, within_turn=True)
     except ModelError as error:
-        log.warning("session %r was not compacted, it goes on whole: %s", state.scope.session_id, error)
+        log.warning("session %r was not compacted, it goes on whole: %s", state.scope.session_id, error_text(error))

@@ -21,7 +21,7 @@ from harness.sessions.lines.layout import Owner, SessionFiles
 from harness.sessions.moving.forking import fork_session
 from harness.sessions.snapshots.state_modules import StateModules
 from harness.state import Session, SessionKey
-from harness.text import clean_text
+from harness.text import clean_text, said
 
 __all__ = ["branch", "fork", "label", "rename", "usage"]
 
@@ -46,7 +46,7 @@ async def _save(session: OpenSession, store: Session, key: SessionKey) -> None:
         await session.snapshots.save(store, key, session.tree, session.tree.states())
     except Exception as error:  # noqa: BLE001 - stores are users' own, and the ledger is written
         # It says the same as the ledger, which wins; the next call writes it anew.
-        log.warning("the snapshot of session %r could not be written: %s", session.tree.session_id, error)
+        log.warning("the snapshot of session %r could not be written: %s", session.tree.session_id, said(error))
 
 
 async def fork(config: AgentConfig, source: Binding, target: Binding, entry_id: str | None) -> str:
@@ -59,7 +59,7 @@ async def fork(config: AgentConfig, source: Binding, target: Binding, entry_id: 
     async with process_gate().hold(target.place, fork, config.gate_timeout):
         if await pool.run(disk.mark, place.ledger) is None:
             await refuse_remembered(config, target)
-        await pool.run(fork_session, files, owner, place, target.session_id, entry_id)
+        await fork_session(files, owner, place, target.session_id, entry_id, config.gate_timeout)
     return target.session_id
 
 

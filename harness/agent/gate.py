@@ -18,6 +18,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
+from harness.agent.listeners import soon_on
 from harness.errors import SessionBusy
 
 __all__ = ["MAX_WAITERS", "WAIT_SECONDS", "Gate", "SessionPlace", "process_gate"]
@@ -51,12 +52,8 @@ class _Visit:
 
     def grant(self) -> bool:
         """Hand the session over; False if this visitor's loop is gone."""
-        try:
-            self.loop.call_soon_threadsafe(self.woken.set)
-        except RuntimeError:
-            return False
-        self.granted = True
-        return True
+        self.granted = soon_on(self.loop, self.woken.set)
+        return self.granted
 
 
 class _Queue:

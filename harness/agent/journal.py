@@ -13,9 +13,12 @@ from harness.models.base import ToolSpec
 from harness.models.replay import for_provider
 from harness.sessions import SessionTree, repairs
 from harness.sessions.lines.built import BuiltMessages
+from harness.sessions.lines.entries import Entry
 from harness.sessions.selection.selecting import Selected
 from harness.sessions.view.prefix import Prefix, PrefixWatch
+from harness.sessions.view.turns import PASSING
 from harness.state import State
+from harness.text import error_text
 
 __all__ = ["Journal"]
 
@@ -32,6 +35,8 @@ class Journal:
         self._policy = policy
         self._built = built
         self._goes_on = goes_on
+        self._own_ids: dict[str, str] = {}
+        """By an id that was used before: under which the message that came with it last is logged."""
         self._shown: list[MessageDict] = []
         """What the request begun last shows."""
         self.choice: Callable[[], tuple[list[Selected], list[MessageDict]]] | None = None
@@ -91,13 +96,13 @@ class Journal:
             self.tree.add_card(before.id, "stopped" if before.aborted else "interrupted")
         *earlier, last = messages
         for message in earlier:
-            self.tree.add_message(message, via=_via(message))
+            own = self.own(message, unless=_is_history)
+            self.tree.add_message(own, via=_via(own))
         # A history that somebody brings along may be broken off too; its last turn is not closed here.
         for repair in repairs(self.tree.view(), "interrupted"):
             if repair["role"] == "tool":
                 self._repair(repair, brought)
-        if self.tree.entry_id(last.id) is not None:
-            last = last.with_changes(id=new_id())  # said once more: a line of an id that is there would not be logged
+        last = self.own(last)
         self.tree.add_message(last, via=_via(last), idempotency_key=idempotency_key)
         return self.tree.turn
 
@@ -110,8 +115,36 @@ class Journal:
     def add(
         self, message: Msg, *, via: str, turn: str | None, request: str | None = None, partial: bool = False
     ) -> None:
-        """Log a message of this turn."""
-        self.tree.add_message(message, via=via, turn=turn, request=request, partial=partial)
+        """Log a message of this turn; the very same one, put there once more within the turn, stays one."""
+        own = self.own(message, unless=lambda line: line.data.get("turnId") == turn)
+        self.tree.add_message(own, via=via, turn=turn, request=request, partial=partial)
+
+    def own(self, message: Msg, *, unless: Callable[[Entry], bool] = lambda _: False) -> Msg:
+        """The message under an id that no other one has: the tree takes a message of a known id for one it has.
+
+        It keeps the id where the line that has it says the same and is one that counts (`unless`): then nothing
+        is to be logged.
+        """
+        known = self._own_ids.get(message.id, message.id)
+        line = self.tree.message_line(known)
+        if line is None and message.id:
+            return message
+        if line is not None and message.id and unless(line) and self._says(line, message):
+            return message.with_changes(id=known)
+        own = message.with_changes(id=new_id())
+        if message.id:
+            self._own_ids[message.id] = own.id
+        return own
+
+    def has_other_words(self, message: Msg) -> bool:
+        """Whether the ledger has another message under this one's id."""
+        line = self.tree.message_line(message.id)
+        return line is not None and not self._says(line, message)
+
+    def _says(self, line: Entry, message: Msg) -> bool:
+        """Whether a line holds what would be stored of this message."""
+        stored, new = line.data["message"], self.tree.redacted(message.to_dict())
+        return all(stored.get(part) == new.get(part) for part in ("role", "content"))
 
     def entry_of(self, message_id: str) -> str | None:
         """The ledger entry that holds a message."""
@@ -201,9 +234,14 @@ class Journal:
             if not self._goes_on:
                 self.refusal = error
                 raise
-            self.unstored = str(error)
+            self.unstored = error_text(error)
         else:
             self.unstored = None
+
+
+def _is_history(line: Entry) -> bool:
+    """Whether a line stays in sight when its turn has closed: a conversation that is brought along has it."""
+    return line.data.get("via") not in PASSING
 
 
 def _via(message: Msg) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Hashable, Iterable
 from concurrent.futures import Future
 
 from harness.agent.call import Call
+from harness.agent.listeners import soon_on
 from harness.errors import AgentClosed
 
 __all__ = ["BackgroundWork", "Lifecycle"]
@@ -174,7 +175,7 @@ class Lifecycle:
         await _end(self.background.pending().values(), timeout)
         for task in self.background.pending():
             log.warning("%s was stopped: the agent is closing", task.get_name())
-            task.get_loop().call_soon_threadsafe(task.cancel)
+            soon_on(task.get_loop(), task.cancel)
         await _end(self.background.pending().values(), max(timeout, _SECONDS_TO_STOP))
 
 

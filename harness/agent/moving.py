@@ -18,11 +18,9 @@ from harness.sessions.ledger.deleting import finish_removal
 from harness.sessions.lines.layout import Owner, SessionFiles
 from harness.sessions.moving.bundle import Bundle
 from harness.sessions.moving.exporting import export_session
-from harness.sessions.moving.importing import Unpacked, admit, place_beside, read_bundle, refuse_existing, unpack
+from harness.sessions.moving.importing import admit, place_beside, read_bundle, refuse_existing, unpack
 
 __all__ = ["export_bundle", "import_bundle"]
-
-_LOCK_SECONDS = 60.0
 
 
 async def export_bundle(config: AgentConfig, binding: Binding, target: str | os.PathLike[str]) -> Bundle:
@@ -51,11 +49,12 @@ async def import_bundle(
             "agent and session, or take it over: then it gets a new ledger that says where it came from"
         )
     async with process_gate().hold(binding.place, bundle, config.gate_timeout):
-        await pool.run(_prepare, binding, files)
+        await _prepare(binding, files, config.gate_timeout)
         unpacked = place_beside(files, owner)
         try:
             await pool.run(lambda: unpack(path, unpacked, files, max_bytes, take_over=take_over))
-            await _admit(unpacked, files, config.gate_timeout)
+            async with FileLock(files.lock).held_for(config.gate_timeout) as lock:
+                await admit(lock, unpacked, files)
         finally:
             # Here, and not in the worker: nobody who is cancelled gets what a worker returns.
             await pool.run(unpacked.discard)
@@ -72,19 +71,14 @@ def _place(config: AgentConfig, binding: Binding) -> tuple[SessionFiles, Owner]:
     return SessionFiles.of(binding.sessions_folder, binding.session_id), owner
 
 
-def _prepare(binding: Binding, files: SessionFiles) -> None:
+async def _prepare(binding: Binding, files: SessionFiles, timeout: float) -> None:
+    await pool.run(_make_room, binding, files)
+    if await pool.run(disk.mark, files.removed):
+        async with FileLock(files.lock).held_for(timeout) as lock:
+            await finish_removal(lock, files, binding.session_id)
+
+
+def _make_room(binding: Binding, files: SessionFiles) -> None:
     write_tenant_file(binding.tenant_root, binding.namespace)
     refuse_existing(files, binding.session_id)  # asked again once it is locked; this spares the unpacking
     disk.make_folder(files.folder, sync=True)
-    if disk.mark(files.removed):
-        with FileLock(files.lock).hold(_LOCK_SECONDS):
-            finish_removal(files, binding.session_id)
-
-
-async def _admit(unpacked: Unpacked, files: SessionFiles, timeout: float) -> None:
-    lock = FileLock(files.lock)
-    try:
-        await lock.acquire(timeout)
-        await pool.run(lock.work, admit, unpacked, files)
-    finally:
-        lock.release()

@@ -14,6 +14,7 @@ from harness.filesystem import pool
 from harness.filesystem.namespaces import write_tenant_file
 from harness.hooks.uninterrupted import uninterrupted
 from harness.sessions.cache import OpenSession, SessionCache
+from harness.sessions.snapshots.asking import AskedStore
 from harness.sessions.snapshots.snapshot import MEMORY, load_snapshot
 from harness.sessions.snapshots.state_modules import StateModules
 from harness.sessions.snapshots.workspace_session import WorkspaceSession
@@ -110,7 +111,7 @@ async def _restore_from_both(
     if _is_guarded(config, store) and session.snapshots.is_current(store, key, tree):
         known = True
     else:
-        position = await store.get(key, MEMORY)
+        position = await AskedStore(store, key).get(MEMORY)
         # This process wrote it, but the ledger may have been cut or removed since.
         known = session.snapshots.knows(store, key, position) and holds(tree, position or {})
     if known:
@@ -119,7 +120,7 @@ async def _restore_from_both(
     warnings = await _reconcile(tree, store, key)
     values = tree.states()
     for name in modules.names:
-        if name not in values and (value := await store.get(key, name)) is not None:
+        if name not in values and (value := await AskedStore(store, key).get(name)) is not None:
             values[name] = value
     return [*warnings, *modules.load(values)]
 
@@ -154,6 +155,7 @@ async def _reconcile(tree: SessionTree, store: Session, key: SessionKey) -> list
         # What was gone back from, or summarised, is no news to the ledger, though its view has it no more.
         decision = reconcile(tree, snapshot.position, snapshot.messages, await tree.message_ids())
     if isinstance(decision, Ignore):
-        await store.delete(key)  # whoever deleted the session did not come so far, or knew of no such store
+        # Whoever deleted the session did not come so far, or knew of no such store.
+        await AskedStore(store, key).delete()
     warning = tree.adopt(decision)
     return [warning] if warning else []

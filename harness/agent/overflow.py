@@ -11,6 +11,7 @@ from harness.errors import ContextOverflow
 from harness.hooks import Selector, SystemPart
 from harness.models.base import Model, ToolSpec
 from harness.sessions.view.metering import CAPACITY, Capacity, guessed, learned
+from harness.text import error_text
 
 __all__ = ["make_room", "refused_again"]
 
@@ -29,7 +30,7 @@ async def make_room(
         return await selector.overflowed(model, around(system, tools), error)
     compactor = compactor_for(state, model, around(system, tools))
     size = compactor.size()
-    await state.notice("overflow", {**_place(model), "tokens": size.tokens, "error": str(error)[:500]})
+    await state.notice("overflow", {**_place(model), "tokens": size.tokens, "error": error_text(error)[:500]})
     found = learned(error.window, size.tokens / size.ratio, size.ratio)
     if found != Capacity():
         await state.notice(CAPACITY, {**_place(model), **found.to_dict()})

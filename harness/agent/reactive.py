@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 from collections.abc import Callable
@@ -39,7 +40,7 @@ class Watched(Protocol):
         """Begin, if it has not begun."""
         ...
 
-    def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
+    def listen(self, wake: Callable[[], object]) -> Callable[[], None]:
         """Call `wake` when there is news; returns what ends it."""
         ...
 
@@ -92,7 +93,8 @@ class _Subscription:
     def _push(self, event: StreamEvent) -> None:
         try:
             self._observer.on_next(event)
-        except Exception:  # one subscriber's fault must not stop the call the others follow
+        # One subscriber's fault must not stop the call the others follow; a cancellation raised here is no task's.
+        except (Exception, asyncio.CancelledError):
             log.exception("a subscriber of session %r failed; it gets no more events", self._call.session_id)
             self._leave()
 

@@ -27,6 +27,7 @@ from harness.hooks.uninterrupted import is_being_cancelled
 from harness.messages import Msg, Usage
 from harness.models.base import Chunk, Done, Model, ModelRequest, TextDelta, ThinkingDelta, ToolCallDelta
 from harness.models.retry import RetryPolicy
+from harness.text import said
 
 __all__ = ["Attempt", "Observer", "Outcome", "RequestLimits", "Requester", "status_of"]
 
@@ -256,7 +257,7 @@ def _translated(model: Model, error: BaseException, timeout: float | None) -> Mo
             f"{place} sent nothing for {timeout:g} s; allow it more (`model_timeout`), or add a fallback model",
             provider=model.provider, model=model.name,
         )  # fmt: skip
-    return ModelError(f"{place} raised {type(error).__name__}: {error}", provider=model.provider, model=model.name)
+    return ModelError(f"{place} raised {said(error)}", provider=model.provider, model=model.name)
 
 
 def status_of(error: BaseException) -> str:

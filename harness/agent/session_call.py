@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from harness.agent.asked_again import other_words
+from harness.agent.asked_again import other_words, reply_of
 from harness.agent.binding import Binding
 from harness.agent.call import Call
 from harness.agent.catalogs import Catalogs
-from harness.agent.config import AgentConfig
+from harness.agent.config import AgentConfig, StateFactory
 from harness.agent.gate import process_gate
 from harness.agent.handoff import Handoff
 from harness.agent.journal import Journal
@@ -24,6 +24,7 @@ from harness.agent.side import LoggedSideModel
 from harness.agent.turn import run_turn
 from harness.agent.turnstate import TurnState
 from harness.context import CallScope, enter_scope
+from harness.errors import ConfigError
 from harness.filesystem import AbstractFilesystem
 from harness.filesystem.treefs import TreeFilesystem
 from harness.hooks import Announcer, Background, Notices, Recollector, Selector, SideModel
@@ -36,7 +37,8 @@ from harness.sessions.snapshots.state_modules import StateModules
 from harness.sessions.tree.results import RESULTS, KeptResults
 from harness.sessions.tree.session_tree import SessionTree
 from harness.sessions.view.prefix import PrefixWatch
-from harness.sessions.view.projection import Turn
+from harness.state import StateModule
+from harness.text import said
 
 __all__ = ["SessionCall"]
 
@@ -75,15 +77,16 @@ class SessionCall:
             self._lifecycle.leave(call)
 
     async def _in_session(self, call: Call, session: OpenSession) -> Msg:
-        own = [make() for make in self._config.state_factories]
+        own = [_made(make) for make in self._config.state_factories]
         kept = (AgentMeta(self._config, self._models[0]), Handoff(self._config), self._config.toolkit.active_groups())
         modules = StateModules([*kept, *own])
         call.warnings.extend(await restore(self._config, self._binding, session, modules))
         found = await session.tree.find_answered(self._key) if self._key is not None else None
         if found and (warning := other_words(session.tree, self._key or "", found, self._messages)):
             call.warnings.append(warning)
-        if found and (reply := _reply_of(found.turn)) is not None:
-            call.turn_id, call.entry_id = found.turn.id, found.turn.entry_ids[-1]
+        if found and (given := reply_of(found)) is not None:
+            reply, call.entry_id = given
+            call.turn_id = found.turn.id
             return reply
         self._describe(session.tree)
         state = self._state(call, session, modules)
@@ -91,6 +94,7 @@ class SessionCall:
             try:
                 return await run_turn(state, self._messages, self._key)
             finally:
+                call.warnings.extend(modules.troubles.values())
                 if state.journal.unstored:
                     call.warnings.append(f"this turn is not stored: {state.journal.unstored}")
                     session.tree.take_back()
@@ -140,9 +144,9 @@ class SessionCall:
         )
 
 
-def _reply_of(turn: Turn) -> Msg | None:
-    """The reply of a turn, if it got one."""
-    last = turn.messages[-1]
-    # A line that closes a stopped turn was made by no model: it is no reply.
-    made = turn.closed and last["role"] == "assistant" and "provider" in last
-    return Msg.from_dict(last) if made else None
+def _made(make: StateFactory) -> StateModule:
+    """A state module for this call. Raises `ConfigError`."""
+    try:
+        return make()
+    except Exception as error:
+        raise ConfigError(f"the state module {make!r} could not be made: {said(error)}; mend what makes it") from error

@@ -12,6 +12,7 @@ from harness.hooks import Notices, SystemPart
 from harness.messages import MessageDict, Msg
 from harness.models.base import Chunk, Model, ModelRequest, ToolSpec
 from harness.sessions.view.turns import blocks_of
+from harness.text import error_text
 
 __all__ = ["LoggedSideModel"]
 
@@ -109,12 +110,13 @@ class _SideRequest:
         return None
 
     async def retry(self, model: Model, error: ModelError, delay: float, attempt: int) -> None:
-        details = {"model": f"{model.provider}:{model.name}", "error": str(error), "attempt": attempt, "seconds": delay}
+        name, text = f"{model.provider}:{model.name}", error_text(error)
+        details = {"model": name, "error": text, "attempt": attempt, "seconds": delay}
         await self._side._notices.notice("retry", {"purpose": self._purpose, **details})
 
     async def fallback(self, model: Model, error: ModelError, following: Model) -> None:
         names = {"from": f"{model.provider}:{model.name}", "to": f"{following.provider}:{following.name}"}
-        await self._side._notices.notice("fallback", {"purpose": self._purpose, **names, "error": str(error)})
+        await self._side._notices.notice("fallback", {"purpose": self._purpose, **names, "error": error_text(error)})
 
     async def overflow(self, *_: object) -> bool:
         return False  # whoever asks decides what to show instead

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +16,8 @@ from harness.sessions.lines.built import BuiltMessages
 from harness.sessions.tree.session_tree import SessionTree
 
 __all__ = ["sum_up"]
+
+log = logging.getLogger("harness.agent")
 
 
 async def sum_up(
@@ -34,10 +37,13 @@ async def sum_up(
 
 
 class _LogOnly:
-    """Notices of work that no call follows: they go into the ledger."""
+    """Notices of work that no call follows: they go into the ledger, and warnings to the log."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
 
     async def notice(self, kind: str, details: Mapping[str, Any]) -> None:
         self._journal.event(kind, details)
+
+    def warn(self, text: str) -> None:
+        log.warning("%s", text)

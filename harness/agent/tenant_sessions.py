@@ -38,6 +38,7 @@ from harness.sessions.checking.verify import VerifyReport, verify_session
 from harness.sessions.lines.built import BuiltMessages
 from harness.sessions.lines.layout import Owner, SessionFiles
 from harness.sessions.moving.bundle import MAX_BYTES, Bundle
+from harness.sessions.snapshots.asking import AskedStore
 from harness.sessions.snapshots.state_modules import StateModules
 from harness.sessions.tree.repair import RepairReport, repair_session
 from harness.sessions.tree.session_tree import SessionTree
@@ -56,9 +57,21 @@ class TenantSessions:
         self._ctx = ctx
         self._catalogs = catalogs
 
-    async def list(self) -> builtins.list[SessionInfo]:
-        """All sessions, by id. Reads no conversation."""
-        return await self._catalog().list()
+    async def list(
+        self, limit: int | None = None, after: str | None = None, *, newest_first: bool = False
+    ) -> builtins.list[SessionInfo]:
+        """The sessions, by id, or the one that was written last first. Reads no conversation.
+
+        limit   how many at most; None for all
+        after   the id of the last one of the page before
+
+        Raises `ConfigError`, and `SessionNotFound` where with `newest_first` there is no session `after` any more.
+        """
+        if limit is not None:
+            whole("list: limit", limit)
+        if after is not None:
+            text("list: after", after)
+        return await self._catalog().list(limit, after, newest_first=newest_first)
 
     async def lost(self) -> builtins.list[str]:
         """The ids of sessions whose ledger is gone, although nobody deleted them; `verify` says what is missing."""
@@ -104,7 +117,7 @@ class TenantSessions:
     async def verify(self, session_id: str) -> VerifyReport:
         """Check every line, the end, and all files of a session; `.ok` and `.findings` tell.
 
-        Changes nothing and waits for nobody. Raises `SessionNotFound`.
+        Changes nothing and waits for nobody. Raises `SessionNotFound`, `NewerFormat`.
         """
         files, owner = self._place(session_id)
         try:
@@ -312,11 +325,13 @@ class TenantSessions:
 async def _delete_snapshot(store: Session, key: SessionKey) -> bool:
     """Whether there was one."""
     try:
-        existed = await store.exists(key)
-        await store.delete(key)
+        asked = AskedStore(store, key)
+        existed = await asked.exists()
+        await asked.delete()
     except PersistenceError as error:
         raise PersistenceError(
-            f"session {key.session!r} is deleted, its snapshot may be there still: {error}; delete it again"
+            f"the ledger of session {key.session!r} is deleted, its snapshot may be there still: {error}; "
+            "delete the session again"
         ) from error
     return existed
 

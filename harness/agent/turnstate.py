@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from harness.agent.call import Call
@@ -21,7 +21,7 @@ from harness.messages import Msg, Usage
 from harness.models.base import Model
 from harness.sessions.lines.entries import START
 from harness.sessions.snapshots.state_modules import StateModules
-from harness.text import clean
+from harness.text import clean, error_text, said
 
 __all__ = ["TurnState"]
 
@@ -67,14 +67,24 @@ class TurnState:
         if not self.resumed:
             if tree.turn is None and tree.boundary == START:
                 messages = self.scope.get(Handoff).opened(messages)
-            self.turn_id = self.journal.open_turn([message.cleaned() for message in messages], idempotency_key)
+            cleaned = [message.cleaned() for message in messages]
+            self._tell_reused_ids(cleaned)
+            self.turn_id = self.journal.open_turn(cleaned, idempotency_key)
         self.call.turn_id = self.turn_id
+
+    def _tell_reused_ids(self, messages: Iterable[Msg]) -> None:
+        for message in messages:
+            if self.journal.has_other_words(message):
+                self.warn(
+                    f"message id {message.id!r} was used before in this session, with another message, and this one "
+                    "was stored under an id of its own; give each message an id of its own"
+                )
 
     # ---- events
 
-    async def ask(self, event: E) -> E:
-        """Let the hooks change an event, show what came of it, and give it back."""
-        changed = await self.config.hooks.change(event)
+    async def ask(self, event: E, finish: Callable[[E], E] = lambda changed: changed) -> E:
+        """Let the hooks change an event, `finish` what came of it, show that, and give it back."""
+        changed = finish(await self.config.hooks.change(event))
         if self.turn_id is not None:
             self.note_replaced(event, changed)
         self._show(changed)
@@ -92,7 +102,7 @@ class TurnState:
             if (failed := (hook, type(event))) in self._failed_hooks:
                 continue  # said once: chunks come by the thousand
             self._failed_hooks.append(failed)
-            text = f"hook {where(hook)} failed on {type(event).__name__}: {type(error).__name__}: {error}"
+            text = f"hook {where(hook)} failed on {type(event).__name__}: {said(error)}"
             self.warn(text)
             self._show(self._notice("hook_failure", {"message": text}))
 
@@ -147,14 +157,14 @@ class TurnState:
         try:
             if self.turn_id is not None:
                 self.journal_steering(last=True)
-                details = {"reason": _reason_of(error), "message": str(error)[:2000]}
+                details = {"reason": _reason_of(error), "message": error_text(error)[:2000]}
                 self.journal.event("abort", details, turn=self.turn_id)
                 self.journal.save_states(self.modules.values(), turn=self.turn_id)
                 await self.journal.commit(sync=True)
                 self._tell_that_it_is_stored(error)
         except Exception as failure:
             log.exception("session %r: the end of a turn could not be stored", self.scope.session_id)
-            error.add_note(f"the end of this turn could not be stored: {failure}")
+            error.add_note(f"the end of this turn could not be stored: {said(failure)}")
 
     def _tell_that_it_is_stored(self, error: BaseException) -> None:
         """What the disk refused at first it has taken now: whoever repeats the call should know that it is there."""
@@ -166,7 +176,9 @@ class TurnState:
 
     def journal_steering(self, *, last: bool = False) -> None:
         """Log what was said to the turn in progress since this was asked before."""
-        for message in self.call.take_steering(last=last):
+        messages = self.call.take_steering(last=last)
+        self._tell_reused_ids(messages)
+        for message in messages:
             self.journal.add(message, via="steer", turn=self.turn_id)
 
 

@@ -49,7 +49,8 @@ async def switch_model(place: Place, session: SessionId, model: NewModel, sum_up
     if place.as_json:
         say_json({"session": session, "model": model, "compacted": done})
     else:
-        say(f"{session} goes on with {model}{'; its older turns are summed up' if done else ''}")
+        asked = f"; {_NOTHING}" if sum_up else ""
+        say(f"{session} goes on with {model}{'; its older turns are summed up' if done else asked}")
 
 
 @about_sessions

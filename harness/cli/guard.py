@@ -31,17 +31,22 @@ __all__ = ["NOBODY_READS", "command", "exit_code", "parameters_of", "with_parame
 
 _MISSING = (MissingExtra, MissingSetting, ModelAuthError, SessionNotFound, FileMissing)
 _USAGE = (ConfigError, InvalidId)
+_WAYS_TO_LEAVE: tuple[type[Exception], ...] = (typer.Exit, typer.Abort, typer.BadParameter.__mro__[1], BrokenPipeError)
+"""What typer makes something of (it has no name for the third, all wrong usage), and a reader who has gone."""
 _INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it."""
 NOBODY_READS = 141
 """Exit code where the reader of the output went away, as `head` does: a 1 would say that a check found something."""
 
 
+_log = logging.getLogger("harness.cli")
+
+
 def command(function: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
     """Make a typer command of a coroutine function; it gets the option `--debug`, too.
 
     Errors of this library become `error: …` on standard error and an exit code; with `--debug`
-    their traceback is logged. Other errors are faults of ours and keep their traceback.
+    their traceback is logged. Other errors are faults of ours: theirs is shown always, for it may not come again.
     """
 
     @functools.wraps(function)
@@ -60,14 +65,21 @@ def command(function: Callable[..., Coroutine[Any, Any, None]]) -> Callable[...,
 
 
 def _code_of(work: Coroutine[Any, Any, None], *, as_json: bool) -> int:
-    """Do the work of a command, and report an error of this library."""
+    """Do the work of a command, and report its error."""
     try:
         asyncio.run(work)
     except HarnessError as error:
-        logging.getLogger("harness.cli").debug("the command failed", exc_info=error)
-        report_error(error, as_json=as_json)
-        return exit_code(error)
-    return 0
+        _log.debug("the command failed", exc_info=error)
+        found = error
+    except _WAYS_TO_LEAVE:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever it is, who asked for JSON is owed a document
+        _log.critical("a fault of harness", exc_info=error)
+        found = HarnessError(f"{type(error).__name__}: {error}; harness has a fault: report it with the lines above")
+    else:
+        return 0
+    report_error(found, as_json=as_json)
+    return exit_code(found)
 
 
 def parameters_of(function: Callable[..., Any]) -> list[Parameter]:

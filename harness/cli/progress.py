@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
-from harness.filesystem import disk, pool
-from harness.transcripts.telling import Noticeboard, Tell
+from harness.transcripts.telling import Tell
 
-__all__ = ["progress", "share_of", "watched"]
-
-_PAUSE = 0.1
+__all__ = ["progress", "share_of"]
 
 
 @contextmanager
@@ -34,7 +30,10 @@ def progress(label: str, total: int | None = None) -> Iterator[Callable[[], None
 
 @contextmanager
 def share_of(label: str, total: int | None = None) -> Iterator[Tell]:
-    """Show a bar while the block runs; the function it gives says how much of it is done, and of how much."""
+    """Show a bar while the block runs; the function it gives says how much of it is done, and of how much.
+
+    It may be called from any thread.
+    """
     if not sys.stderr.isatty():
         yield lambda _done, _total: None
         return
@@ -44,27 +43,3 @@ def share_of(label: str, total: int | None = None) -> Iterator[Tell]:
     with Progress(console=Console(stderr=True), transient=True) as bars:
         task = bars.add_task(label, total=total)
         yield lambda done, whole: bars.update(task, completed=done, total=whole or None)
-
-
-@asynccontextmanager
-async def watched(label: str) -> AsyncIterator[Tell | None]:
-    """`share_of` for work in a worker process: gives what to send there, None where nobody looks at a bar."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    with disk.temporary_folder() as folder, share_of(label) as tell:
-        board = Noticeboard(folder / "done")
-        watcher = asyncio.create_task(_watch(board, tell))
-        try:
-            yield board
-        finally:
-            watcher.cancel()
-            await asyncio.wait([watcher])
-
-
-async def _watch(board: Noticeboard, tell: Tell) -> None:
-    while True:
-        found = await pool.run(board.look)
-        if found is not None:
-            tell(*found)
-        await asyncio.sleep(_PAUSE)

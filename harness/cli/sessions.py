@@ -20,17 +20,19 @@ __all__ = ["app", "list_sessions", "search", "show"]
 
 Last = Annotated[int, typer.Option("--last", min=1, help="How many messages, counted from the end.")]
 In = Annotated[str | None, typer.Option("--session", "-s", metavar="SESSION", help="Only in this conversation.")]
+AtMost = Annotated[int | None, typer.Option("--limit", min=1, help="How many at most; all, if left out.")]
+After = Annotated[str | None, typer.Option("--after", metavar="SESSION", help="Only those behind this one.")]
 Limit = Annotated[int, typer.Option("--limit", min=1, help="How many hits at most.")]
 
 
 @about_sessions
-async def list_sessions(place: Place) -> None:
+async def list_sessions(place: Place, limit: AtMost = None, after: After = None) -> None:
     """The conversations, newest first.
 
-    Example: harness sessions list --user alice
+    Example: harness sessions list --user alice --limit 20
     """
     async with place.sessions() as sessions:
-        found = sorted(await sessions.list(), key=lambda info: info.updated_at, reverse=True)
+        found = await sessions.list(limit, after, newest_first=True)
     if place.as_json:
         say_json({"sessions": [present(asdict(info)) for info in found]})
         return
@@ -38,7 +40,7 @@ async def list_sessions(place: Place) -> None:
     for info in found:
         name = f"{one_line(info.id, 60):{width}}"
         say(f"{name}  {told(info.updated_at)}  {info.turns:>4} turns  {one_line(info.title, 60)}")
-    if not found:
+    if not found and after is None:
         say(f"no sessions of agent {place.agent!r} for {place.whose} in {place.workspace}")
 
 

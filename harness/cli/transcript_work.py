@@ -18,11 +18,12 @@ from harness.transcripts.discovery import usual_listing
 from harness.transcripts.export import Redaction, check_bundle, is_bundle, redact_transcript
 from harness.transcripts.formats import format_named
 from harness.transcripts.importing import Imported, import_transcript
+from harness.transcripts.lines import TranscriptWarning
 from harness.transcripts.listing import Listing, distinct, listing
 from harness.transcripts.opening import open_session
 from harness.transcripts.refusing import path_text
 from harness.transcripts.source import is_folder
-from harness.transcripts.telling import Tell
+from harness.transcripts.telling import Tell, part_of
 
 __all__ = ["Shown", "import_into", "last_turns", "sessions_in", "source_of", "stats_rows"]
 
@@ -54,11 +55,12 @@ def sessions_in(
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The end of a session: `turns` stitched, and whether there are earlier ones."""
+    """The end of a session: `turns` stitched, whether there are earlier ones, and what is wrong with what was read."""
 
     session: Candidate
     turns: list[dict[str, Any]]
     is_cut: bool
+    warnings: tuple[TranscriptWarning, ...] = ()
 
 
 def last_turns(source: Path, session_id: str | None, last: int) -> Shown:
@@ -76,21 +78,27 @@ def last_turns(source: Path, session_id: str | None, last: int) -> Shown:
     session = next((one for one in candidates(path) if one.session_id == named), None)
     if session is None:
         raise TranscriptRefused("no_such_session", f"{source} changed while it was read; try again")
-    return Shown(session, turns[-last:], here.before is not None or len(turns) > last)
+    warnings = tuple(found for each in pages for found in each.warnings)
+    return Shown(session, turns[-last:], here.before is not None or len(turns) > last, warnings)
 
 
-def stats_rows(source: Path, session_id: str | None = None) -> list[dict[str, Any]]:
-    """The census of each session in a file or folder, or of the one named; `file` says where it is."""
+def stats_rows(source: Path, session_id: str | None = None, tell: Tell | None = None) -> list[dict[str, Any]]:
+    """The census of each session in a file or folder, or of the one named.
+
+    `file` says where it is, `warnings` what is wrong with it.
+    """
     found = [one for one in candidates(source) if session_id in (None, one.session_id)]
     if not found:
         summary(source, session_id)  # it knows why there is none
     counts: dict[Path, int] = {}
     for one in found:
         counts[one.path] = counts.get(one.path, 0) + 1
-    rows = []
+    rows, before, total = [], 0, sum(one.size for one in found)
     for one in found:
         name = f"{path_text(one.path)}#{one.session_id}" if counts[one.path] > 1 else path_text(one.path)
-        rows.append({"file": name, "session_id": one.session_id, **summary(one.path, one.session_id).stats})
+        found_there = summary(one.path, one.session_id, tell=tell and part_of(tell, before, total))
+        rows.append({"file": name, "session_id": one.session_id, **found_there.stats, "warnings": found_there.warnings})
+        before += one.size
     return rows
 
 

@@ -8,22 +8,24 @@ from typing import Annotated, Any
 import typer
 
 from harness.cli.clock import told
+from harness.cli.damage import damage_fields, say_warning, tell_damage
 from harness.cli.guard import command, exit_code
 from harness.cli.hints import saying, which_session
 from harness.cli.options import DEFAULT_AGENT, DEFAULT_WORKSPACE, Agent, AsJson, Namespace, User, Workspace
 from harness.cli.output import one_line, say, say_json, snake_keys
 from harness.cli.place import owner_named
-from harness.cli.progress import progress, share_of, watched
+from harness.cli.progress import progress, share_of
 from harness.cli.transcript_work import import_into, last_turns, sessions_in, source_of, stats_rows
 from harness.cli.turn_lines import turn_lines
 from harness.errors import FileExists, HarnessError, SessionExists
 from harness.ids import new_session_id
-from harness.text import visible
 from harness.transcripts import Candidate, Found, find, in_worker
 from harness.transcripts.export import TARGETS, Redaction
 from harness.transcripts.export import convert as write_converted
 from harness.transcripts.listing import Listing
 from harness.transcripts.refusing import path_text
+from harness.transcripts.telling import Tell, part_of
+from harness.transcripts.worker import told_by_worker
 
 __all__ = ["app", "convert", "import_session", "list_sessions", "search", "show", "stats"]
 
@@ -105,16 +107,17 @@ async def search(
         looked = await in_worker(sessions_in, tuple(places or ()), tuple(formats or ()), subagents=subagents)
     found = looked.sessions
     _warn_of(looked)
-    with progress("searching", len(found)) as advance:
-        for one in found:
+    sizes = [one.size for one in found]
+    with share_of("searching", sum(sizes)) as tell:
+        for number, one in enumerate(found):
             if len(hits) >= limit:
                 break
-            result = await _found_in(one, query, limit - len(hits))
+            so_far = part_of(tell, sum(sizes[:number]), sum(sizes))
+            result = await _found_in(one, query, limit - len(hits), so_far)
             searched, failed = searched + 1, failed + (result is None)
             if result is not None:
                 covered += result.covered
                 hits += [_hit(one, hit.to_dict()) for hit in result.hits[: limit - len(hits)]]
-            advance()
     if as_json:
         counted = {"sessions": len(found), "searched": searched, "failed": failed, "covered_bytes": covered}
         say_json({"query": query, "hits": hits, **counted, **_left_out(looked)})
@@ -124,12 +127,12 @@ async def search(
     say(f"{len(hits)} hits in {searched - failed} of {len(found)} sessions, {covered:,} bytes searched")
 
 
-async def _found_in(one: Candidate, query: str, limit: int) -> Found | None:
+async def _found_in(one: Candidate, query: str, limit: int, tell: Tell) -> Found | None:
     """The hits in one session; one that cannot be read is said, and the search goes on."""
     try:
-        return await in_worker(find, one.path, one.session_id, query, limit=limit)
+        return await told_by_worker(tell, find, one.path, one.session_id, query, limit=limit)
     except HarnessError as error:
-        _warn(f"{path_text(one.path)} was not searched: {error}")
+        say_warning(f"{path_text(one.path)} was not searched: {error}")
         return None
 
 
@@ -151,8 +154,10 @@ async def show(
     """
     with which_session(session), progress("reading"):
         shown = await in_worker(last_turns, file, session, last)
+    tell_damage(shown.warnings)
+    damage = damage_fields(shown.warnings)
     if as_json:
-        say_json({**snake_keys(shown.session.to_dict()), "turns": shown.turns, "earlier": shown.is_cut})
+        say_json({**snake_keys(shown.session.to_dict()), "turns": shown.turns, "earlier": shown.is_cut, **damage})
         return
     one = shown.session
     say(f"{one.format}  {one_line(one.session_id, 80)}  {one_line(one.title, 100)}")
@@ -171,24 +176,27 @@ async def stats(files: Files, session: SessionId = None, as_json: AsJson = False
     """
     rows: list[dict[str, Any]] = []
     failures: list[tuple[Path, HarnessError]] = []
-    with progress("counting", len(files)) as advance:
-        for file in files:
+    for number, file in enumerate(files, start=1):
+        with share_of("counting" if len(files) == 1 else f"counting {number} of {len(files)}") as tell:
             try:
-                rows += await in_worker(stats_rows, file, session)
+                rows += await told_by_worker(tell, stats_rows, file, session)
             except HarnessError as error:
                 if len(files) == 1:
                     raise
                 failures.append((file, error))
-            advance()
+    damage = [row.pop("warnings") for row in rows]
+    for row, found in zip(rows, damage, strict=True):
+        tell_damage(found, row["file"] if len(rows) > 1 else "")
     if as_json:
-        errors = [{"file": str(where), "error": str(found), "type": type(found).__name__} for where, found in failures]
-        say_json({"sessions": rows, **({"errors": errors} if errors else {})})
+        errors = [{"file": str(where), "error": str(why), "type": type(why).__name__} for where, why in failures]
+        counted = [{**row, **damage_fields(found)} for row, found in zip(rows, damage, strict=True)]
+        say_json({"sessions": counted, **({"errors": errors} if errors else {})})
     else:
         for row in rows:
             say(one_line(row["file"], 200))
             say("  " + "  ".join(f"{name}={one_line(str(value), 80)}" for name, value in row.items() if name != "file"))
     for file, failure in failures:
-        _warn(f"{file}: {failure}")
+        say_warning(f"{file}: {failure}")
     if failures:
         raise typer.Exit(exit_code(failures[0][1]))
 
@@ -211,13 +219,12 @@ async def convert(
     Example: harness transcripts convert session.jsonl --to markdown --redact
     """
     rules = _redaction(redact, redact_keys, redact_patterns)
-    async with watched("converting") as tell:
-        with which_session(session), saying("over it: --force; elsewhere: --out PATH", FileExists):
-            made = await in_worker(
-                write_converted, file, target, out, session, redaction=rules, overwrite=force, tell=tell
-            )
+    over = saying("over it: --force; elsewhere: --out PATH", FileExists)
+    with share_of("converting") as tell, which_session(session), over:
+        made = await told_by_worker(tell, write_converted, file, target, out, session, redaction=rules, overwrite=force)
+    tell_damage(made.warnings)
     if as_json:
-        say_json(snake_keys(made.to_dict()))
+        say_json({**snake_keys(made.to_dict()), **damage_fields(made.warnings)})
         return
     for one in made.files:
         say(f"{one_line(str(one.path), 300)}  {one.bytes:,} bytes")
@@ -250,17 +257,18 @@ async def import_session(
     """
     user, parts = owner_named(user, namespace)
     rules = _redaction(redact, redact_keys, redact_patterns)
-    async with watched("reading") as tell:
-        with which_session(session):
-            transcript = await in_worker(source_of, file, session, rules, tell)
+    with share_of("reading") as tell, which_session(session):
+        transcript = await told_by_worker(tell, source_of, file, session, rules)
     with saying("another id: --as SESSION", SessionExists), share_of("importing") as logged:
         made = await import_into(
             transcript, workspace, agent, parts or ((user,) if user else ()), new_id or new_session_id(), logged
         )
+    tell_damage(transcript.warnings)
     if as_json:
-        say_json(snake_keys(made.to_dict()))
+        say_json({**snake_keys(made.to_dict()), **damage_fields(transcript.warnings)})
         return
-    say(f"session {one_line(made.session_id, 80)}: {made.messages} messages, {made.prompts} prompts; it verifies")
+    said = f"{made.messages} messages, {made.prompts} prompts"
+    say(f"session {one_line(made.session_id, 80)}: {said}; the new ledger verifies")
     if made.open_calls:
         say(f"{made.open_calls} calls have no result; the next call on the session says so to the model")
     for name, count in made.left_out.items():
@@ -281,8 +289,4 @@ def _left_out(looked: Listing) -> dict[str, Any]:
 
 def _warn_of(looked: Listing) -> None:
     if looked.note is not None:
-        _warn(looked.note)
-
-
-def _warn(text: str) -> None:
-    typer.echo(visible(f"warning: {one_line(text, 2000)}"), err=True)
+        say_warning(looked.note)

@@ -126,11 +126,14 @@ def _end(turn: Turn) -> str:
 def _rows(files: SessionFiles, names: dict[str, str]) -> list[dict[str, object]]:
     """The turns of the active path; no more than one of them is held at a time."""
     outline = Outline(files)
-    return [_row(number, outline.turn(number), number == len(outline), names) for number in range(1, len(outline) + 1)]
+    return [_row(outline, number, names) for number in range(1, len(outline) + 1)]
 
 
-def _row(number: int, turn: Turn, newest: bool, names: dict[str, str]) -> dict[str, object]:
+def _row(outline: Outline, number: int, names: dict[str, str]) -> dict[str, object]:
+    turn = outline.turn(number)
     label = next((names[entry] for entry in turn.entry_ids if entry in names), None)
-    asked = Msg.from_dict(turn.messages[0]).text if turn.messages else ""
-    row: dict[str, object] = {"number": number, "id": turn.id, "end": _end(turn), "closed": turn.closed or not newest}
+    said = outline.directive(number) or next(iter(turn.messages), None)
+    asked = Msg.from_dict(said).text if said else ""
+    closed = turn.closed or number < len(outline)
+    row: dict[str, object] = {"number": number, "id": turn.id, "end": _end(turn), "closed": closed}
     return {**row, "asked": asked, **({} if label is None else {"label": label})}

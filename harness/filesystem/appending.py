@@ -153,8 +153,10 @@ class AppendFile:
 
     def mark(self) -> FileMark:
         """What the open file is now, as the function `mark` says it of a path."""
-        with translated("look at", self.path):
+        try:
             return _mark_of(os.fstat(self._descriptor))
+        except OSError as error:
+            raise translation("look at", self.path, error) from error
 
     def close(self) -> None:
         """Close the descriptor; closing twice is fine."""

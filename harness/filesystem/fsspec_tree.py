@@ -7,16 +7,17 @@ key, so a file is written by that, and moved by a copy and a removal.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import ParamSpec, Protocol, TypeVar
 
 from harness.errors import FilesystemError, PathRefused
+from harness.filesystem import pool
 from harness.filesystem.lowlevel import temporary_name
 from harness.filesystem.paths import Parts, join
 from harness.filesystem.trees import Node, in_the_way, loadable, missing, taken
@@ -26,6 +27,7 @@ __all__ = ["FsspecTree", "Store"]
 
 _PAUSES = (0.05, 0.2)  # seconds before the second and the third try
 _TURN_TIMEOUT = 5.0  # seconds
+_TURN_POLL = 0.025
 # Stores in which a key appears with its whole content or not at all.
 _WHOLE_WRITES = frozenset({"abfs", "abfss", "az", "gcs", "gs", "memory", "oci", "oss", "r2", "s3", "s3a"})
 _MISSING = (FileNotFoundError, NotADirectoryError)
@@ -156,16 +158,14 @@ class FsspecTree:
             self.shift(child.parts, (*target, child.parts[-1]))
         self._remove_folder(source)
 
-    @contextmanager
-    def turn(self) -> Iterator[None]:
+    async def turn(self, work: Callable[[], T]) -> T:
         """See `Tree`; between the threads of this process only, since stores have no locks."""
-        lock = _turns.of(self._place)
-        if not lock.acquire(timeout=_TURN_TIMEOUT):
-            raise FilesystemError("these files are being changed elsewhere for a long time; try again later")
-        try:
-            yield
-        finally:
-            lock.release()
+        lock, deadline = _turns.of(self._place), time.monotonic() + _TURN_TIMEOUT
+        while (done := await pool.run(_do_if_free, lock, work)) is None:
+            if time.monotonic() >= deadline:
+                raise FilesystemError("these files are being changed elsewhere for a long time; try again later")
+            await asyncio.sleep(_TURN_POLL)
+        return done[0]
 
     @property
     def _fs(self) -> Store:
@@ -258,6 +258,15 @@ class _Turns:
 
 _turns = _Turns()
 os.register_at_fork(after_in_child=_turns.renew)
+
+
+def _do_if_free(lock: threading.Lock, work: Callable[[], T]) -> tuple[T] | None:
+    if not lock.acquire(blocking=False):
+        return None
+    try:
+        return (work(),)
+    finally:
+        lock.release()
 
 
 def _failed(action: str, parts: Parts, error: Exception) -> FilesystemError:

@@ -12,10 +12,11 @@ import logging
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
 
 from harness.errors import FilesystemError, PathRefused, PersistenceError, SessionBusy
 from harness.filesystem import disk
@@ -43,6 +44,7 @@ _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
 _TURN_TIMEOUT = 5.0  # seconds
 
 _log = logging.getLogger("harness.filesystem")
+T = TypeVar("T")
 
 
 class LocalTree:
@@ -129,13 +131,11 @@ class LocalTree:
         except FileNotFoundError:
             raise missing(source) from None
 
-    @contextmanager
-    def turn(self) -> Iterator[None]:
+    async def turn(self, work: Callable[[], T]) -> T:
         """See `Tree`; holds between processes as well."""
         lock = FileLock(self.root / AGENTS / "edit.lock")
         try:
-            with lock.hold(_TURN_TIMEOUT):
-                yield
+            return await lock.run(_TURN_TIMEOUT, work)
         except SessionBusy as error:
             raise FilesystemError("these files are being changed elsewhere for a long time; try again later") from error
         except PersistenceError as error:

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 import os
 import threading
 import time
 import warnings
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from harness.errors import ConfigError, FileMissing, PersistenceError, SessionBusy
-from harness.filesystem import disk
+from harness.filesystem import disk, pool
 
 try:
     import fcntl
@@ -44,27 +45,27 @@ _OPEN = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 class FileLock:
     """An exclusive lock on the file `path`, held by at most one `FileLock` of all processes.
 
-    The file and its folder are made when they are missing, and stay. Not reentrant. With `in_folder` the
-    folder must be there, for whoever makes it in a way of its own: a missing one is `FileMissing`.
+    The file and its folder, with `sync` durably, are made when they are missing, and stay. Not reentrant. With
+    `in_folder` the folder must be there, for whoever makes it in a way of its own: a missing one is `FileMissing`.
+    Nothing waits for a lock in a worker: a full pool of waiters would stop everyone.
     """
 
-    def __init__(self, path: Path, *, in_folder: bool = False) -> None:
+    def __init__(self, path: Path, *, in_folder: bool = False, sync: bool = False) -> None:
         self.path = path
+        self.held = False
+        """Whether this object holds the lock now; set here alone. No property: every line of a turn asks for it."""
+        self._name = str(path)
         self._in_folder = in_folder
+        self._sync = sync
         self._descriptor = -1
         self._loop: asyncio.AbstractEventLoop | None = None
         self._at_work = 0
         self._leaving = False
 
     def __del__(self) -> None:
-        if getattr(self, "_descriptor", -1) >= 0:
+        if getattr(self, "held", False):
             warnings.warn(f"the lock {self.path} was never released", ResourceWarning, source=self, stacklevel=2)
             self.release()
-
-    @property
-    def held(self) -> bool:
-        """Whether this object holds the lock now."""
-        return self._descriptor >= 0
 
     async def acquire(self, timeout: float) -> None:
         """Take the lock, waiting up to `timeout` seconds without blocking the event loop.
@@ -72,39 +73,40 @@ class FileLock:
         Where that loop is closed before the lock is released, it goes to who asks for it next in this process.
         Raises `SessionBusy` when time is up, or at once if this object holds the lock already, and `PersistenceError`.
         """
-        self._refuse_second_hold()
-        tell_at = time.monotonic() + _PATIENCE
-        deadline = time.monotonic() + timeout
-        while not self._try_once() and not (_free_lost(self.path) and self._try_once()):
-            self._check_time(deadline, timeout)
-            if time.monotonic() >= tell_at:
-                _log.info("waiting up to %g s for the lock %s, which another process or call holds", timeout, self.path)
-                tell_at = deadline
-            await asyncio.sleep(_POLL)
+        if not self.take():
+            await self._wait(timeout)
         self._loop = asyncio.get_running_loop()
 
-    @contextlib.contextmanager
-    def hold(self, timeout: float) -> Iterator[None]:
-        """Hold the lock for a short critical section in a worker thread; blocks, so never on an event loop.
-
-        Raises `SessionBusy` when the lock is not had within `timeout` seconds.
-        """
-        deadline = time.monotonic() + timeout
-        while not self.take():
-            self._check_time(deadline, timeout)
-            time.sleep(_POLL)
+    @contextlib.asynccontextmanager
+    async def held_for(self, timeout: float) -> AsyncIterator[FileLock]:
+        """Hold the lock for the block, in which workers do with `work` what needs it; waits and raises as `acquire`."""
+        await self.acquire(timeout)
         try:
-            yield
+            yield self
         finally:
             self.release()
+
+    async def run(self, timeout: float, what: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Do something in a worker that takes the lock and gives it back; what waits up to `timeout` seconds is this.
+
+        Raises `SessionBusy` when time is up, with nothing done, and `PersistenceError`.
+        """
+        deadline = time.monotonic() + timeout
+        work = functools.partial(what, *args, **kwargs)
+        while (done := await pool.run(self._do_if_free, work)) is None:
+            self._check_time(deadline, timeout)
+            await asyncio.sleep(_POLL)
+        return done[0]
 
     def take(self) -> bool:
         """Take the lock if it is free, without waiting; whether it was.
 
-        Raises `SessionBusy` if this object holds it already.
+        One whose event loop was closed is free: nobody is left to release it. Raises `SessionBusy` if this object
+        holds it already.
         """
-        self._refuse_second_hold()
-        return self._try_once()
+        if self.held:
+            raise SessionBusy(f"this object holds the lock {self.path} already; release it first")
+        return self._try_once() or self._try_lost()
 
     def work(self, what: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Do in a worker what needs the lock, which stays for so long. Raises `PersistenceError` if it is gone."""
@@ -128,10 +130,10 @@ class FileLock:
         """Give the lock back, once a worker that is at what needs it has ended; fine if it is not held."""
         with _guard.lock:
             self._leaving = self._at_work > 0
-            if self._descriptor < 0 or self._leaving:
+            if not self.held or self._leaving:
                 return
-            descriptor, self._descriptor = self._descriptor, -1
-            _held.discard(self)
+            descriptor = self._let_go()
+            _held.pop(id(self), None)
         self._loop = None
         try:
             # A forked child may still own a copy of the descriptor: closing ours would not unlock.
@@ -151,37 +153,56 @@ class FileLock:
         finally:
             self.release()
 
+    def _do_if_free(self, work: Callable[[], T]) -> tuple[T] | None:
+        if not self.take():
+            return None
+        try:
+            return (work(),)
+        finally:
+            self.release()
+
+    async def _wait(self, timeout: float) -> None:
+        tell_at = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + timeout
+        is_taken = False
+        while not is_taken:
+            self._check_time(deadline, timeout)
+            if time.monotonic() >= tell_at:
+                _log.info("waiting up to %g s for the lock %s, which another process or call holds", timeout, self.path)
+                tell_at = deadline
+            await asyncio.sleep(_POLL)
+            is_taken = self._try_once() or self._try_lost()
+
+    def _try_lost(self) -> bool:
+        return _free_lost(self._name) and self._try_once()
+
     def _try_once(self) -> bool:
         descriptor = self._open()
         try:
-            if not _lock_now(descriptor, self.path) or not _is_at(descriptor, self.path):
+            if not _lock_now(descriptor, self.path) or not _is_at(descriptor, self._name):
                 os.close(descriptor)
                 return False
         except BaseException:
             os.close(descriptor)
             raise
         with _guard.lock:
-            self._descriptor = descriptor
-            _held.add(self)
+            self._descriptor, self.held = descriptor, True
+            _held[id(self)] = weakref.ref(self)
         return True
 
     def _open(self) -> int:
         try:
             try:
-                return os.open(self.path, _OPEN, 0o600)
+                return os.open(self._name, _OPEN, 0o600)
             except (FileNotFoundError, NotADirectoryError) as error:
                 if self._in_folder:
                     raise FileMissing(f"{self.path.parent} is no folder; make it, then take the lock") from error
-                disk.make_folder(self.path.parent)
-                return os.open(self.path, _OPEN, 0o600)
+                disk.make_folder(self.path.parent, sync=self._sync)
+                return os.open(self._name, _OPEN, 0o600)
         except OSError as error:
             raise PersistenceError(
                 f"cannot open the lock file {self.path}: {error.strerror}; give this process access to its folder"
             ) from error
-
-    def _refuse_second_hold(self) -> None:
-        if self.held:
-            raise SessionBusy(f"this object holds the lock {self.path} already; release it first")
 
     def _check_time(self, deadline: float, timeout: float) -> None:
         if time.monotonic() >= deadline:
@@ -190,14 +211,18 @@ class FileLock:
                 "try again when it has ended"
             )
 
-    def _is_lost(self, path: Path) -> bool:
+    def _is_lost(self, path: str) -> bool:
         closed = self._loop is not None and self._loop.is_closed()
-        return closed and self.path == path and not self._at_work
+        # By the file itself: one place has many spellings, and a folder that was swapped has the same one.
+        return closed and not self._at_work and _is_at(self._descriptor, path)
 
     def _drop(self) -> None:
         """Close without unlocking: in a forked child the lock is the parent's."""
-        descriptor, self._descriptor = self._descriptor, -1
-        os.close(descriptor)
+        os.close(self._let_go())
+
+    def _let_go(self) -> int:
+        descriptor, self._descriptor, self.held = self._descriptor, -1, False
+        return descriptor
 
 
 class _Guard:
@@ -207,14 +232,20 @@ class _Guard:
         self.lock = threading.RLock()  # a lock may be collected, and released, while another one is taken
 
 
-_held: weakref.WeakSet[FileLock] = weakref.WeakSet()
+_held: dict[int, weakref.ref[FileLock]] = {}
+"""By the id of the lock. References that keep nothing alive: a lock that was forgotten warns, and is released."""
 _guard = _Guard()
 
 
-def _free_lost(path: Path) -> bool:
+def _all_held() -> list[FileLock]:
+    # A lock may be collected, and so leave, in every step of this.
+    return [lock for known in list(_held.values()) if (lock := known()) is not None]
+
+
+def _free_lost(path: str) -> bool:
     """Release a lock of this process whose event loop was closed: nobody is left to do it. Whether there was one."""
     with _guard.lock:
-        lost = [lock for lock in _held if lock._is_lost(path)]
+        lost = [lock for lock in _all_held() if lock._is_lost(path)]
         for lock in lost:
             _log.warning("the lock %s is taken from a call that was lost: its event loop was closed", path)
             lock.release()
@@ -223,7 +254,7 @@ def _free_lost(path: Path) -> bool:
 
 def _drop_all() -> None:
     _guard.lock = threading.RLock()  # another thread of the parent may have held it
-    for lock in list(_held):
+    for lock in _all_held():
         lock._drop()
     _held.clear()
 
@@ -243,7 +274,7 @@ def _lock_now(descriptor: int, path: Path) -> bool:
     return True
 
 
-def _is_at(descriptor: int, path: Path) -> bool:
+def _is_at(descriptor: int, path: str) -> bool:
     """Whether the locked file is still the one at `path`: its last holder may have removed it."""
     try:
         there = os.stat(path)

@@ -95,7 +95,7 @@ def open_regular(path: str | Path, flags: int, mode: int = FILE_MODE) -> int:
 
 def open_and_look(path: str | Path, flags: int, mode: int = FILE_MODE) -> tuple[int, os.stat_result]:
     """As `open_regular`, with what the system says of the open file."""
-    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, mode)
+    descriptor = os.open(str(path), flags | os.O_NONBLOCK | os.O_CLOEXEC, mode)
     try:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):

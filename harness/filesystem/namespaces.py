@@ -6,12 +6,14 @@ inside another's. The folder's name may be shortened, so `tenant.json` in it hol
 
 from __future__ import annotations
 
+import logging
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
 from harness.context import RuntimeContext
-from harness.errors import FileMissing, SessionDamaged
+from harness.errors import ConfigError, FileMissing, SessionDamaged
 from harness.filesystem import disk
 from harness.ids import encode_name, join_names
 from harness.text import dumps, loads
@@ -25,8 +27,11 @@ __all__ = [
     "check_tenant_file",
     "tenant_root",
     "user_namespace",
+    "workspace_root",
     "write_tenant_file",
 ]
+
+_log = logging.getLogger("harness.filesystem")
 
 AGENTS = "agents"
 """The folder of a tenant that holds sessions; no path from a model reaches it."""
@@ -45,6 +50,18 @@ def user_namespace(ctx: RuntimeContext) -> tuple[str, ...]:
     return () if ctx.user_id is None else (ctx.user_id,)
 
 
+def workspace_root(path: str | os.PathLike[str]) -> Path:
+    """The one spelling of a workspace, whatever links, `..` and relative paths lead to it. Ask once, when it is opened.
+
+    All that goes by paths within this process (who waits for whom, what is open) then knows a place as one. A link that
+    is turned to another folder later moves nothing that is open. Raises `ConfigError` for what can be no path.
+    """
+    try:
+        return Path(os.path.realpath(path))
+    except ValueError as error:
+        raise ConfigError(f"{os.fspath(path)!r} is no path ({error}); give that of a folder") from error
+
+
 def tenant_root(workspace: Path, namespace: tuple[str, ...]) -> Path:
     """The tenant's folder; not made here. Raises `InvalidId` for a part that cannot be stored."""
     return workspace / TENANTS / join_names(namespace)
@@ -58,37 +75,47 @@ def agent_root(root: Path, agent_id: str) -> Path:
 def write_tenant_file(root: Path, namespace: tuple[str, ...]) -> None:
     """Make the tenant's folder, and note in it whose it is; if that is noted already, check it.
 
-    Blocking. Raises `SessionDamaged` if the folder belongs to another namespace.
+    A note that nobody can read is set aside and written anew: the folder's name was made from the namespace, and no
+    other one has it. Blocking. Raises `SessionDamaged` if the folder belongs to another namespace.
     """
     path = root / TENANT_FILE
     if not check_tenant_file(root, namespace):
         disk.make_folder(root, sync=True)
+        _set_aside_unreadable(path)
         if not disk.create(path, dumps({"namespace": list(namespace)}) + b"\n", sync=True):
             check_tenant_file(root, namespace)  # another process was first
 
 
 def check_tenant_file(root: Path, namespace: tuple[str, ...]) -> bool:
-    """Check whose folder this is, before anything in it is trusted; False if nobody has noted it.
+    """Check whose folder this is, before anything in it is trusted; False if no note that can be read says it.
 
     Blocking. Raises `SessionDamaged` naming both namespaces if it belongs to another one.
     """
     path = root / TENANT_FILE
-    try:
-        found = _noted(disk.read(path))
-    except FileMissing:
-        return False
-    except ValueError as error:
-        raise SessionDamaged(f"{path} cannot be read ({error}); restore it from a backup") from error
-    if found != list(namespace):
+    found = _noted(path)
+    if found is not None and found != list(namespace):
         raise SessionDamaged(
             f"{path} says that this folder belongs to {found!r}, but {list(namespace)!r} was asked for; "
             "nothing was changed: move one of the two to another workspace"
         )
-    return True
+    return found is not None
 
 
-def _noted(raw: bytes) -> object:
-    value = loads(raw)
-    if not isinstance(value, dict) or "namespace" not in value:
-        raise ValueError('it has no "namespace"')
-    return value["namespace"]
+def _set_aside_unreadable(path: Path) -> None:
+    if disk.is_file_or_nothing(path) and (not disk.has_file(path) or _noted(path) is not None):
+        return
+    try:
+        aside = disk.set_aside(path)
+    except FileMissing:
+        return  # another process was first
+    _log.warning("%s could not be read; it was kept as %s and written anew", path, aside)
+
+
+def _noted(path: Path) -> list[str] | None:
+    """The namespace that stands there; None where there is nothing that a writer wrote."""
+    try:
+        value = loads(disk.read(path)) if disk.is_file_or_nothing(path) else None
+    except (FileMissing, ValueError):
+        return None
+    found = value.get("namespace") if isinstance(value, dict) else None
+    return found if isinstance(found, list) and all(isinstance(part, str) for part in found) else None

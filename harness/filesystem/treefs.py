@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from functools import partial
 from typing import Self
 
 from harness.errors import FilesystemError
@@ -47,15 +48,15 @@ class TreeFilesystem(AbstractFilesystem):
 
     async def write(self, path: str, content: str) -> FileInfo:
         """See `AbstractFilesystem`."""
-        return await pool.run(self._write, self._rules.file(path), content)
+        return await self._own.turn(partial(self._write, self._rules.file(path), content))
 
     async def edit(self, path: str, old: str, new: str, replace_all: bool = False) -> EditResult:
         """See `AbstractFilesystem`."""
-        return await pool.run(self._edit, self._rules.file(path), old, new, replace_all)
+        return await self._own.turn(partial(self._edit, self._rules.file(path), old, new, replace_all))
 
     async def append(self, path: str, text: str) -> FileInfo:
         """See `AbstractFilesystem`."""
-        return await pool.run(self._append, self._rules.file(path), text)
+        return await self._own.turn(partial(self._append, self._rules.file(path), text))
 
     async def grep(self, pattern: str, path: str = "", glob: str | None = None) -> GrepResult:
         """See `AbstractFilesystem`; at most 1 000 lines, 50 000 files, 256 MB and 1.5 s."""
@@ -98,29 +99,26 @@ class TreeFilesystem(AbstractFilesystem):
 
     def _write(self, parts: Parts, content: str) -> FileInfo:
         data = encode(join(parts), content)
-        with self._own.turn():
-            if self._layers.stat(parts):
-                raise taken(parts)
-            self._store(parts, data, exclusive=True)
+        if self._layers.stat(parts):
+            raise taken(parts)
+        self._store(parts, data, exclusive=True)
         return self._stat(parts)
 
     def _edit(self, parts: Parts, old: str, new: str, every: bool) -> EditResult:
         path = join(parts)
-        with self._own.turn():
-            text = decode(path, self._layers.load(parts, self._max))
-            changed, count = replace_text(path, text, old, new, every, self._max)
-            self._store(parts, encode(path, changed), exclusive=False)
+        text = decode(path, self._layers.load(parts, self._max))
+        changed, count = replace_text(path, text, old, new, every, self._max)
+        self._store(parts, encode(path, changed), exclusive=False)
         return EditResult(path, count)
 
     def _append(self, parts: Parts, text: str) -> FileInfo:
         data = encode(join(parts), text)
-        with self._own.turn():
-            self._layers.refuse_laid_over(parts)
-            if self._own.stat(parts) is None and self._layers.stat(parts) is not None:
-                # A shared definition: the tenant gets a copy of its own, as with an edit.
-                self._store(parts, self._layers.load(parts, self._max) + data, exclusive=False)
-            else:
-                self._own.extend(parts, data, self._max)
+        self._layers.refuse_laid_over(parts)
+        if self._own.stat(parts) is None and self._layers.stat(parts) is not None:
+            # A shared definition: the tenant gets a copy of its own, as with an edit.
+            self._store(parts, self._layers.load(parts, self._max) + data, exclusive=False)
+        else:
+            self._own.extend(parts, data, self._max)
         return self._stat(parts)
 
     def _grep(self, parts: Parts, text: str, pattern: str | None) -> GrepResult:

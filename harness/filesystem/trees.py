@@ -6,10 +6,9 @@ paths relative to the root, never where the root is: they are shown to models.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from harness.errors import FileExists, FileMissing, FilesystemError, PathRefused
 from harness.filesystem.paths import Parts, join
@@ -27,6 +26,8 @@ __all__ = [
     "taken",
     "too_large",
 ]
+
+T = TypeVar("T")
 
 SHARED = frozenset({"AGENTS.md", "knowledge", "skills", "subagents"})
 """First names that every tenant sees, read-only, unless it has a file of its own there."""
@@ -73,8 +74,12 @@ class Tree(ReadableTree, Protocol):
     def shift(self, source: Parts, target: Parts) -> None:
         """Rename, replacing a file but no folder."""
 
-    def turn(self) -> AbstractContextManager[None]:
-        """Held while a file is read, changed and written back, so that such changes take turns."""
+    async def turn(self, work: Callable[[], T]) -> T:
+        """Do in a worker what reads a file, changes it and writes it back, so that such changes take turns.
+
+        What waits is this, not a worker: a pool full of waiters would stop every tenant. `FilesystemError` when it
+        has waited too long, with nothing done.
+        """
 
 
 class Layers:

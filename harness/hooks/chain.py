@@ -19,6 +19,7 @@ from harness.hooks.events import Event, SystemPart
 from harness.hooks.uninterrupted import is_being_cancelled
 from harness.messages import Msg, ToolResult, ToolUse
 from harness.models.base import ToolSpec
+from harness.text import dumps, error_text
 from harness.tools.threads import run_in_own_thread
 
 __all__ = ["DEFAULT_PRIORITY", "FunctionHook", "Hook", "HookChain", "as_hook", "where"]
@@ -107,7 +108,7 @@ class HookChain:
             if isinstance(error, asyncio.CancelledError) and is_being_cancelled():
                 raise
             raise HookError(
-                f"hook {where(hook)} raised {type(error).__name__} on {type(event).__name__}: {error}"
+                f"hook {where(hook)} raised {type(error).__name__} on {type(event).__name__}: {error_text(error)}"
             ) from error
 
 
@@ -178,7 +179,7 @@ def _in_thread(target: Callable[[Event], Any], event: Event) -> Any:
     try:
         return target(event)
     except StopIteration as error:  # it cannot cross into a future: the call would wait for ever
-        raise RuntimeError(f"StopIteration: {error}") from error
+        raise RuntimeError(f"StopIteration: {error_text(error)}") from error
 
 
 def _listens(hook: Hook, kind: type[Event]) -> bool:
@@ -198,7 +199,8 @@ def _checked(hook: Hook, before: E, after: Any) -> E:
         if name not in before.changeable and getattr(after, name) is not getattr(before, name):
             raise HookError(f"hook {where(hook)} changed {type(before).__name__}.{name}, which is not its to change")
     for name in before.changeable:
-        value = getattr(after, name)
+        if (value := getattr(after, name)) is getattr(before, name):
+            continue
         optional = value is None and before.__dataclass_fields__[name].default is None
         if not optional and (wrong := _misfit(name, value)) is not None:
             raise HookError(f"hook {where(hook)} put {wrong} into {type(before).__name__}.{name}")
@@ -218,11 +220,35 @@ def _misfit(name: str, value: Any) -> str | None:
     if isinstance(value, Msg) and value.role != "assistant":
         return f"a message of role {value.role}"
     if name in _SINGLE:
-        return None if isinstance(value, _SINGLE[name]) else f"a {type(value).__name__}"
+        return _unstorable(value) if isinstance(value, _SINGLE[name]) else f"a {type(value).__name__}"
     if not isinstance(value, tuple | list):
         return f"a {type(value).__name__} instead of a tuple"
     wrong = [item for item in value if not isinstance(item, _LISTS[name])]
-    return f"a {type(wrong[0]).__name__} among the {_LISTS[name].__name__}s" if wrong else None
+    if wrong:
+        return f"a {type(wrong[0]).__name__} among the {_LISTS[name].__name__}s"
+    return next(filter(None, map(_unstorable, value)), None)
+
+
+def _unstorable(value: Any) -> str | None:
+    """What of a value cannot be logged as it would be sent, in words; texts and messages are cleaned later."""
+    match value:
+        case ToolSpec(parameters=parameters) if not isinstance(parameters, Mapping):
+            return f"a ToolSpec whose parameters are a {type(parameters).__name__}"
+        case SystemPart(text=text) if not isinstance(text, str):
+            return f"a SystemPart whose text is a {type(text).__name__}"
+        case ToolSpec():
+            logged: Any = [value.name, value.description, dict(value.parameters)]
+        case SystemPart():
+            logged = value.name
+        case Mapping():
+            logged = dict(value)
+        case _:
+            return None
+    try:
+        dumps(logged)
+    except TypeError as error:
+        return f"something that JSON does not have ({error_text(error)})"
+    return None
 
 
 def where(hook: Hook) -> str:

@@ -42,12 +42,13 @@ from harness.sessions.view.metering import (
     window_of,
 )
 from harness.sessions.view.truncating import ARGUMENTS_CUT
+from harness.sessions.view.turns import PASSING
+from harness.text import error_text
 
 __all__ = ["SUMMARY_PROMPT", "CompactionConfig", "CompactionHook", "Compactor"]
 
 log = logging.getLogger("harness.hooks")
 
-_PASSING = ("hook", "steer")
 _SURE = 0.95
 """The share of a window up to which a request is sure to fit, for sizes are estimates."""
 
@@ -77,7 +78,7 @@ class CompactionHook:
         try:
             await compactor.run_if_due(event.turn_id, within_turn=event.step > 1)
         except ModelError as error:
-            log.warning("session %r was not compacted, it goes on whole: %s", scope.session_id, error)
+            log.warning("session %r was not compacted, it goes on whole: %s", scope.session_id, error_text(error))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +151,7 @@ class Compactor:
         try:
             summary = await self._summary(plan, size, limit, must=must)
         except ModelError as error:
-            await self.notices.notice("compaction_end", {"status": "failed", "error": str(error), **before})
+            await self.notices.notice("compaction_end", {"status": "failed", "error": error_text(error), **before})
             raise
         if summary is None:
             await self.notices.notice("compaction_end", {"status": "useless", **before})
@@ -189,7 +190,7 @@ class Compactor:
         except ModelError as error:
             if not must:
                 raise
-            log.warning("no summary came (%s); a list of the turns stands for them", error)
+            log.warning("no summary came (%s); a list of the turns stands for them", error_text(error))
             made = plain_summary(said, plan.gone, most)
         text = with_record(within_budget(made.text, most, "the session's history"), record)
         if self._gains(plan, text) or not (must or (limit and size.tokens >= limit)):
@@ -266,7 +267,7 @@ def _passing_of(tree: SessionTree) -> list[tuple[str, MessageDict]]:
     opening = max(index for index, entry in enumerate(lines) if entry.id == tree.turn)
     cuts = [i for i, entry in enumerate(lines) if entry.kind == "compaction" and entry.data.get("keepsOpenTurn")]
     found = [entry for entry in lines[max([opening, *cuts]) + 1 :] if entry.kind == "message"]
-    steps = [index for index, entry in enumerate(found) if entry.data.get("via") not in (*_PASSING, "summary")]
+    steps = [index for index, entry in enumerate(found) if entry.data.get("via") not in (*PASSING, "summary")]
     first, last = (steps[0], steps[-1]) if steps else (len(found), -1)
     kept = [
         entry

@@ -18,7 +18,7 @@ from harness.context import CallScope, RuntimeContext
 from harness.errors import HookError
 from harness.messages import Msg, ToolResult, ToolUse
 from harness.models.base import ToolSpec
-from harness.text import clean_text
+from harness.text import clean_text, error_text
 
 __all__ = [
     "ActingChunk",
@@ -252,7 +252,7 @@ class Error(Event):
 
     def data(self) -> dict[str, Any]:
         """The error's class and text."""
-        return {"error": type(self.error).__name__, "message": clean_text(str(self.error))}
+        return {"error": type(self.error).__name__, "message": clean_text(error_text(self.error))}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,6 +24,7 @@ from harness.messages import MessageDict
 from harness.models.tokens import estimate_tokens
 from harness.sessions import SessionTree
 from harness.sessions.selection.sections import closed_turn
+from harness.text import error_text
 
 __all__ = ["MemoryFlushHook"]
 
@@ -78,7 +79,7 @@ async def _announced(scope: CallScope, messages: tuple[MessageDict, ...], room: 
     try:
         path = await _flush(scope, messages, room)
     except BaseException as error:
-        await announce("flush_end", {"status": "failed", "error": str(error)})
+        await announce("flush_end", {"status": "failed", "error": error_text(error)})
         raise
     await announce("flush_end", {"status": "completed", "path": path} if path else {"status": "nothing"})
 

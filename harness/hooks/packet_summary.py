@@ -23,6 +23,7 @@ from harness.sessions import SessionTree
 from harness.sessions.selection.packets import PACKET, Packet, packet_data, packet_message
 from harness.sessions.tree.past_turns import PastTurn, PastTurns
 from harness.sessions.view.cards import cards_message
+from harness.text import error_text
 
 __all__ = ["AROUND_TEXT", "FAILED", "Behind", "PacketMaker", "newest_packet", "record_of_past", "said_in"]
 
@@ -107,8 +108,8 @@ class PacketMaker:
         try:
             made = await summarise(self.side, self._asking(most), *_material(seed, turns), room)
         except ModelError as error:
-            log.warning("no summary of turns 1 to %d came (%s); the one before stands for them", end, error)
-            await self.notices.notice(FAILED, {"turns": [1, end], "error": str(error)[:500]})
+            log.warning("no summary of turns 1 to %d came (%s); the one before stands for them", end, error_text(error))
+            await self.notices.notice(FAILED, {"turns": [1, end], "error": error_text(error)[:500]})
             return None
         text = self._text(made, seed, turns, end, most)
         ids = {turn.number: turn.id for turn in self.past.turns}

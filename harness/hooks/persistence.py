@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+
 from harness.context import CallScope
-from harness.errors import ConfigError
+from harness.errors import ConfigError, PersistenceError
 from harness.hooks.events import Error, PostCall
-from harness.hooks.uninterrupted import uninterrupted
+from harness.hooks.side import Notices
+from harness.hooks.uninterrupted import patiently, uninterrupted
 from harness.sessions.snapshots.snapshot import SnapshotWriter
+from harness.sessions.snapshots.state_files import FileSession
 from harness.sessions.snapshots.state_modules import StateModules
 from harness.sessions.tree.session_tree import SessionTree
-from harness.state import SessionKey
+from harness.state import Session, SessionKey
 
-__all__ = ["SessionPersistenceHook", "plan_snapshot"]
+__all__ = ["SECONDS_TO_STOP", "SessionPersistenceHook", "plan_snapshot"]
+
+log = logging.getLogger("harness.hooks")
+
+SECONDS_TO_STOP = 5.0
+"""How long a store that is no folder of files may take where the call has been stopped."""
 
 
 class SessionPersistenceHook:
@@ -29,9 +39,32 @@ class SessionPersistenceHook:
         ctx = event.ctx
         if ctx.session is None or not isinstance(ctx.session_key, SessionKey):
             raise ConfigError("this call has no store for its snapshot; the agent fills one in when it binds the call")
-        writer = event.scope.get(SnapshotWriter)
-        tree, values = event.scope.get(SessionTree), event.scope.get(StateModules).values()
-        await uninterrupted(writer.save(ctx.session, ctx.session_key, tree, values))
+        if isinstance(ctx.session, FileSession):
+            await uninterrupted(_save(event.scope, ctx.session, ctx.session_key))
+        else:
+            await _save_elsewhere(event.scope, ctx.session, ctx.session_key)
+
+
+async def _save(scope: CallScope, session: Session, key: SessionKey) -> None:
+    values = scope.get(StateModules).values()
+    await scope.get(SnapshotWriter).save(session, key, scope.get(SessionTree), values)
+
+
+async def _save_elsewhere(scope: CallScope, session: Session, key: SessionKey) -> None:
+    """In a store that may never answer: whoever stops the call, or gave it a time limit, is not kept for it."""
+    untold = (
+        f"the snapshot of session {key.session!r} was not stored: its store ({type(session).__name__}) gave no answer "
+        "in time; the ledger has the turn, and the next call stores the snapshot"
+    )
+    try:
+        await patiently(_save(scope, session, key), SECONDS_TO_STOP)
+    except TimeoutError:
+        raise PersistenceError(untold) from None
+    except asyncio.CancelledError:
+        if not scope.get(SnapshotWriter).is_current(session, key, scope.get(SessionTree)):
+            log.warning("%s", untold)
+            scope.get(Notices).warn(untold)  # type: ignore[type-abstract]  # looked up by its protocol
+        raise
 
 
 def plan_snapshot(scope: CallScope) -> None:

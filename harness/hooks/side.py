@@ -42,6 +42,10 @@ class Notices(Protocol):
         """Log an `event` of this kind, and show it as a `Notice`."""
         ...
 
+    def warn(self, text: str) -> None:
+        """Say to the caller, in `call.warnings`, that something went less than well."""
+        ...
+
 
 @runtime_checkable
 class Announcer(Protocol):

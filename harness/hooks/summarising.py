@@ -16,7 +16,7 @@ from harness.models.tokens import estimate_tokens
 from harness.sessions import Turn
 from harness.sessions.view.cards import card_line, turn_card
 from harness.sessions.view.turns import FRAMES
-from harness.text import without_tags
+from harness.text import error_text, without_tags
 
 __all__ = ["Summary", "plain_summary", "summarise"]
 
@@ -106,7 +106,7 @@ class _Asking:
                 return await self._side.ask("summarize", SUMMARY_SYSTEM, messages, instruction, self.config.model)
         except TimeoutError as error:
             if not limit.expired():
-                raise ModelError(f"the request for a summary failed: {error}") from error
+                raise ModelError(f"the request for a summary failed: {error_text(error)}") from error
             raise ModelTimeout(
                 f"no summary came within {self.config.timeout:g} s; allow more, or another model"
             ) from None

@@ -17,6 +17,7 @@ from harness.hooks.events import (
     PreReasoning,
     PreSummary,
 )
+from harness.text import error_text
 
 __all__ = ["TraceHook"]
 
@@ -92,7 +93,7 @@ def _detail(event: Event) -> str:
         case PostActing():
             return _preview(event.result.text)
         case Error():
-            return _preview(str(event.error))
+            return _preview(error_text(event.error))
         case _:
             return ""
 

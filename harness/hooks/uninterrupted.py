@@ -8,7 +8,7 @@ import sys
 from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
 
-__all__ = ["is_being_cancelled", "shielded", "stop_all", "uninterrupted"]
+__all__ = ["is_being_cancelled", "patiently", "shielded", "stop_all", "uninterrupted"]
 
 T = TypeVar("T")
 
@@ -17,6 +17,11 @@ def is_being_cancelled() -> bool:
     """Whether it is this task that is to end, and not only something that foreign code waited for."""
     task = asyncio.current_task()
     return task is None or task.cancelling() > 0
+
+
+def _times_cancelled() -> int:
+    task = asyncio.current_task()
+    return 0 if task is None else task.cancelling()
 
 
 async def uninterrupted(work: Coroutine[Any, Any, T]) -> T:
@@ -32,6 +37,31 @@ async def uninterrupted(work: Coroutine[Any, Any, T]) -> T:
             cancelled = error
         except Exception:  # noqa: BLE001 - as below
             break  # the task's own error: raised below, where its result is taken
+    result = task.result()
+    if cancelled is not None:
+        raise cancelled
+    return result
+
+
+async def patiently(work: Coroutine[Any, Any, T], seconds: float) -> T:
+    """The same for work that may never end: a cancellation leaves it so many seconds, a second one none.
+
+    Where the task is being cancelled already, the seconds count from now on. Raises `TimeoutError` when they are
+    over, or the cancellation that came meanwhile; the work is cancelled by then.
+    """
+    is_second = is_being_cancelled()
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    try:
+        await asyncio.wait([task], timeout=seconds if is_second else None)
+    except asyncio.CancelledError as error:
+        cancelled = error
+        if not is_second and _times_cancelled() < 2:  # two that come at once are raised as one
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait([task], timeout=seconds)
+    if not task.done():
+        task.cancel()
+        raise cancelled or TimeoutError
     result = task.result()
     if cancelled is not None:
         raise cancelled

@@ -34,6 +34,7 @@ from harness.sessions.tree.past_turns import PastTurn, PastTurns
 from harness.sessions.view.cards import cards_message
 from harness.sessions.view.metering import CAPACITY, Capacity, Meter, guessed, learned
 from harness.sessions.view.turns import blocks_of, newest_boundary
+from harness.text import error_text
 
 __all__ = ["Selector"]
 
@@ -109,7 +110,7 @@ class Selector:
         sent = around + self.tokens
         ratio = gauge_of(self._meter, model).ratio
         real = round(sent * ratio)
-        await self._notices.notice("overflow", {**_words(model), "tokens": real, "error": str(error)[:500]})
+        await self._notices.notice("overflow", {**_words(model), "tokens": real, "error": error_text(error)[:500]})
         found = learned(error.window, sent, ratio)
         if found == Capacity():
             # How much too large it was is not known: word of it is kept for later turns, and this one asks for half.

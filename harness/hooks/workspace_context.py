@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from harness.context import CallScope
-from harness.errors import FileMissing, FilesystemError
+from harness.errors import FileMissing, FilesystemError, PersistenceError
 from harness.filesystem import AbstractFilesystem
 from harness.hooks.events import PreCall, SystemPart
+from harness.hooks.side import Notices
 from harness.memory import MEMORY_FILE, fence, tag_name, within_budget
 from harness.models.tokens import estimate_tokens
 
@@ -27,6 +28,8 @@ _PERSONA = "AGENTS.md"
 _KNOWLEDGE = "knowledge/KNOWLEDGE.md"
 _KNOWLEDGE_FOLDER = "knowledge"
 _MAX_LISTED = 200
+_UNREADABLE = (FilesystemError, PersistenceError)
+"""What is raised for a file that is there: no text, too large, a folder, a link to nowhere, not for our eyes."""
 
 
 class WorkspaceContextHook:
@@ -37,7 +40,8 @@ class WorkspaceContextHook:
     - one tag for each of `files` (paths as the tenant sees them)
     - `<memory_context>`: the tenant's MEMORY.md
 
-    What does not fit is cut at a line's end with a note that names the file. Memory and files are
+    What does not fit is cut at a line's end with a note that names the file. What cannot be read is left out, and a
+    byte that is no text is shown as U+FFFD, with a warning: the call goes on. Memory and files are
     data: they cannot close their tag. `workspace` is where definitions are; a tenant cannot replace
     them by writing a file of that name.
     """
@@ -50,14 +54,17 @@ class WorkspaceContextHook:
         self._max_tokens = max_tokens
         self._files = tuple(files)
         self._told: set[str] = set()
-        """Files of which the log has said that they are missing; once is enough."""
+        """Files of which the log has said that they are missing or damaged; once is enough."""
 
     async def on_event(self, event: PreCall) -> PreCall:
         """Add the parts that have something to say."""
         tenant = event.scope.get(AbstractFilesystem)  # type: ignore[type-abstract]  # looked up by its base class
+        reading = _Reading()
+        sources = await self._sources(tenant, reading)
+        self._tell(event.scope, reading)
         parts = list(event.system)
         left = self._max_tokens
-        for name, path, text in await self._sources(tenant):
+        for name, path, text in sources:
             if not text.strip():
                 continue
             shown = _fitted(name, path, text, left)
@@ -68,13 +75,24 @@ class WorkspaceContextHook:
             parts.append(SystemPart(name, shown))
         return event.change(system=tuple(parts), context=(*event.context, _session_facts(event.scope)))
 
-    async def _sources(self, tenant: AbstractFilesystem) -> list[tuple[str, str, str]]:
+    def _tell(self, scope: CallScope, reading: _Reading) -> None:
+        """Say what could not be read as it is: to the caller each time, to the log of a file for all once."""
+        notices = scope.find(Notices)  # type: ignore[type-abstract]  # looked up by its protocol
+        for path, trouble in reading.troubles.items():
+            if path not in self._told:
+                log.warning("%s", trouble)
+            if path in reading.shared:
+                self._told.add(path)
+            if notices is not None:
+                notices.warn(trouble)
+
+    async def _sources(self, tenant: AbstractFilesystem, reading: _Reading) -> list[tuple[str, str, str]]:
         """Tag, path and text of each part, the most important first: what is cut is cut from the end."""
         persona, knowledge, memory, *files = await asyncio.gather(
-            _text(self._workspace, _PERSONA),
-            self._knowledge(),
-            _tenant_text(tenant, MEMORY_FILE),
-            *(self._additional(tenant, path) for path in self._files),
+            reading.shared_text(self._workspace, _PERSONA),
+            self._knowledge(reading),
+            reading.tenant_text(tenant, MEMORY_FILE),
+            *(self._additional(tenant, path, reading) for path in self._files),
         )
         return [
             ("agents_context", _PERSONA, persona),
@@ -83,9 +101,9 @@ class WorkspaceContextHook:
             ("memory_context", MEMORY_FILE, memory),
         ]
 
-    async def _additional(self, tenant: AbstractFilesystem, path: str) -> str:
+    async def _additional(self, tenant: AbstractFilesystem, path: str, reading: _Reading) -> str:
         """A file that was asked for by name: where nothing is there, somebody may have mistaken its path."""
-        text = await _tenant_text(tenant, path)
+        text = await reading.tenant_text(tenant, path)
         if not text and path not in self._told:
             self._told.add(path)
             log.warning(
@@ -95,20 +113,72 @@ class WorkspaceContextHook:
             )
         return text
 
-    async def _knowledge(self) -> str:
-        paths = await self._knowledge_paths()
+    async def _knowledge(self, reading: _Reading) -> str:
+        paths = await self._knowledge_paths(reading)
+        if _KNOWLEDGE_FOLDER in reading.troubles:
+            return ""  # said once: what is in it cannot be read either
         lines = [f"- {path}" for path in paths[:_MAX_LISTED]]
         if len(paths) > _MAX_LISTED:
             lines.append(f"- … and {len(paths) - _MAX_LISTED} more; list the folder {_KNOWLEDGE_FOLDER}")
-        text = await _text(self._workspace, _KNOWLEDGE)
+        text = await reading.shared_text(self._workspace, _KNOWLEDGE)
         return "\n".join([*([text.rstrip()] if text else []), *(["Knowledge files:", *lines] if lines else [])])
 
-    async def _knowledge_paths(self) -> list[str]:
+    async def _knowledge_paths(self, reading: _Reading) -> list[str]:
         try:
             found = await self._workspace.glob("*", _KNOWLEDGE_FOLDER)
         except FileMissing:
             return []
+        except _UNREADABLE as error:
+            reading.left_out(_KNOWLEDGE_FOLDER, error)
+            reading.shared.add(_KNOWLEDGE_FOLDER)
+            return []
         return [item.path for item in found.items if not item.is_dir and item.path != _KNOWLEDGE]
+
+
+class _Reading:
+    """The files that one call is shown, and what was wrong with them: one bad byte must lock nobody out."""
+
+    def __init__(self) -> None:
+        self.troubles: dict[str, str] = {}
+        """By the path, in a sentence."""
+        self.shared: set[str] = set()
+        """The paths that were read for all tenants."""
+
+    async def shared_text(self, filesystem: AbstractFilesystem, path: str) -> str:
+        """The text of a file that all tenants are shown; empty where there is none, or none that can be read."""
+        self.shared.add(path)
+        return await self._text(filesystem, path) or ""
+
+    async def tenant_text(self, tenant: AbstractFilesystem, path: str) -> str:
+        """The same of a file that the tenant's own model may have spoilt: it is told, for it can mend it."""
+        text = await self._text(tenant, path)
+        return f"[{path} could not be read: {self.troubles[path]}]" if text is None else text
+
+    async def _text(self, filesystem: AbstractFilesystem, path: str) -> str | None:
+        """What can be read of a file: empty where there is none, None where nothing of one that is there."""
+        try:
+            return (await filesystem.read(path)).text
+        except FileMissing:
+            return ""
+        except _UNREADABLE as error:
+            text = await self._some_of(filesystem, path)
+            if text is None:
+                self.left_out(path, error)
+            else:
+                self.troubles[path] = f"{path} is shown with U+FFFD where it has bytes that are no text: {error}"
+            return text
+
+    @staticmethod
+    async def _some_of(filesystem: AbstractFilesystem, path: str) -> str | None:
+        try:
+            data = await filesystem.read_bytes(path)
+        except (FileMissing, *_UNREADABLE):
+            return None
+        return None if b"\0" in data else data.decode(errors="replace")  # with zero bytes it is a picture, or UTF-16
+
+    def left_out(self, path: str, error: Exception) -> None:
+        """Note that a file is there and nothing of it is shown."""
+        self.troubles[path] = f"{path} is left out of the context: {error}"
 
 
 def _fitted(name: str, path: str, text: str, tokens: int) -> str:
@@ -121,23 +191,6 @@ def _fitted(name: str, path: str, text: str, tokens: int) -> str:
             return shown
         room -= over
     return ""
-
-
-async def _text(filesystem: AbstractFilesystem, path: str) -> str:
-    """The file's text; empty where there is none. One that is there and cannot be read ends the call."""
-    try:
-        return (await filesystem.read(path)).text
-    except FileMissing:
-        return ""
-
-
-async def _tenant_text(tenant: AbstractFilesystem, path: str) -> str:
-    """The same of a file that the tenant's own model may have spoilt: that must not lock the user out."""
-    try:
-        return await _text(tenant, path)
-    except FilesystemError as error:
-        log.warning("%s is left out of the context: %s", path, error)
-        return f"[{path} could not be read: {error}]"
 
 
 def _session_facts(scope: CallScope) -> str:

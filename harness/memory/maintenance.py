@@ -20,6 +20,7 @@ from harness.memory.files import DAILY_FOLDER, MEMORY_FILE
 from harness.memory.fitting import AROUND_TOKENS, Fitting
 from harness.memory.notes import Notes, is_archived, next_notes, too_old
 from harness.memory.watermark import Mark, load_marks, save_marks, unread
+from harness.text import error_text
 
 __all__ = ["ARCHIVE_FOLDER", "Ask", "MaintenanceConfig", "Progress", "maintain"]
 
@@ -124,7 +125,7 @@ async def _consolidate(
         try:
             saved = await _round(files, ask, fitting, notes, now, backed_up=saved) or saved
         except BaseException as error:
-            await progress("consolidation_end", {"status": "failed", "rounds": number - 1, "error": str(error)})
+            await progress("consolidation_end", {"status": "failed", "rounds": number - 1, "error": error_text(error)})
             raise
         marks = {path: mark for path, mark in notes.marks.items() if notes.left or not is_archived(path)}
         await save_marks(files, marks)
@@ -170,7 +171,7 @@ async def _merged(ask: Ask, fitting: Fitting, before: str, notes: str) -> str:
         try:
             return unseen + checked_memory(shown, await ask(system, prompt.user), fitting.memory)
         except ModelMalformed as error:
-            wrong = str(error)
+            wrong = error_text(error)
     raise ModelMalformed(
         f"no new MEMORY.md could be made: the model's answer could not be used: {wrong}; the old one stays"
     )

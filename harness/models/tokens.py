@@ -44,13 +44,14 @@ def _text_tokens(text: str) -> int:
 def _content_tokens(content: str | Iterable[Mapping[str, Any]]) -> int:
     if isinstance(content, str):
         return _text_tokens(content)
-    return sum(_block_tokens(block) for block in content)
+    return sum(map(_block_tokens, content))
 
 
 def _block_tokens(block: Mapping[str, Any]) -> int:
     kind = block.get("type")
     if kind in ("text", "thinking"):
-        return _any_tokens(block.get("text", ""))
+        text = block.get("text", "")
+        return _text_tokens(text) if isinstance(text, str) else _json_tokens(text)
     if isinstance(kind, str) and kind in _MEDIA:
         return MEDIA_TOKENS
     if kind == "toolUse":

@@ -16,7 +16,8 @@ from harness.context import CallScope, enter_scope
 from harness.errors import FilesystemError, HarnessError, InvalidId, ToolError, ToolTimeout
 from harness.messages import ToolResult
 from harness.models.base import ToolSpec
-from harness.tools.render import error_result, render_result, said
+from harness.text import error_text, said
+from harness.tools.render import error_result, render_result
 
 __all__ = ["Emit", "Function", "Handler", "Tool", "ToolCall"]
 
@@ -134,7 +135,7 @@ def _is_being_cancelled() -> bool:
 
 def _error_text(error: BaseException) -> str:
     if isinstance(error, ToolError):
-        return str(error)
+        return error_text(error)
     if isinstance(error, HarnessError):  # their messages are sentences already
-        return f"Error: {error}"
+        return f"Error: {error_text(error)}"
     return f"Error: {said(error)}"

@@ -17,9 +17,9 @@ from harness.messages import (
     ToolResult,
     block_from_dict,
 )
-from harness.text import clean, clean_text, dumps
+from harness.text import clean, clean_text, dumps, error_text, said
 
-__all__ = ["NO_OUTPUT", "as_text", "error_result", "render_result", "said"]
+__all__ = ["NO_OUTPUT", "as_text", "error_result", "render_result"]
 
 NO_OUTPUT = "[no output]"
 """Stands where a tool had nothing to say; providers refuse empty results."""
@@ -64,7 +64,7 @@ def _render(call_id: str, name: str, value: object) -> ToolResult:
         blocks, marks = _blocks(value)
         return _result(call_id, name, blocks, marks)
     except StopIteration as error:  # may not cross the border of a thread
-        raise RuntimeError(str(error)) from error
+        raise RuntimeError(error_text(error)) from error
 
 
 def _blocks(value: object) -> tuple[list[Block], set[str]]:
@@ -129,11 +129,3 @@ def _result(
     if marks:
         fields["cleaned"] = sorted(marks)
     return ToolResult(**fields)
-
-
-def said(error: BaseException) -> str:
-    """Type and text of an error."""
-    try:
-        return f"{type(error).__name__}: {error}"
-    except Exception:  # noqa: BLE001  # an exception whose own text raises still has a type
-        return type(error).__name__

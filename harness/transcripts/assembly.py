@@ -6,79 +6,22 @@ warning. A format whose lines depend on each other in ways of their own derives 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import compress, count
-from operator import attrgetter, itemgetter
+from hashlib import sha256
 from typing import Any
 
 from harness.transcripts.blocks import BlockDict
+from harness.transcripts.branches import Branches, Path
+from harness.transcripts.drafts import Draft, Said, Turns, is_left, with_aside
 from harness.transcripts.lines import TranscriptWarning
-from harness.transcripts.pieces import Piece
+from harness.transcripts.pieces import TORN, Piece
 from harness.transcripts.stats import Counts, Tokens
-from harness.transcripts.turns import Aside, Kind, Turn
+from harness.transcripts.turns import Kind, Turn
 
-__all__ = ["Assembly", "Draft", "Span"]
+__all__ = ["Assembly", "Draft", "Said", "Span", "with_aside"]
 
 _RESULTS = frozenset({"results", "orphan"})
-_ROLES = {
-    "prompt": "user",
-    "queued": "user",
-    "answer": "assistant",
-    "results": "tool",
-    "orphan": "tool",
-    "context": "system",
-    "meta": "system",
-    "compaction": "system",
-}
-
-
-class Draft:
-    """A turn that may still grow, from its first piece.
-
-    Its blocks and fields may be those of the piece, which other windows read too: they are replaced, never changed.
-
-    fields  those of the message beside role and content
-    until   the offset of the last line that says something of it, its results included
-    entry   the name of its first line, in a tree, and `also` those of others
-    usage   the largest tokens its lines showed, as streams write stubs first; `gained` is by how much its output
-            is more than that of the first line, `more` the output of the other lines
-    """
-
-    __slots__ = (
-        *("also", "aside", "at", "blocks", "entry", "fields", "gained"),
-        *("kind", "line", "more", "offset", "until", "usage"),
-    )
-
-    kind: Kind
-    fields: dict[str, Any] | None
-    usage: dict[str, int] | None
-    aside: Aside | None
-
-    def __init__(self, piece: Piece) -> None:
-        kind: Any
-        kind, self.line, offset, self.at, self.blocks, self.fields, _, usage, self.aside, self.entry, _, _, _ = piece
-        self.kind, self.usage = kind, usage
-        self.offset = self.until = offset
-        self.also: tuple[str, ...] = ()
-        self.gained = self.more = 0
-
-    def show(self, usage: dict[str, int]) -> None:
-        """Note the tokens that a line shows for it."""
-        known, out = self.usage, usage.get("output", 0)
-        if known is None:
-            self.usage = usage
-            return
-        self.more += out
-        if usage is not known and usage != known:
-            self.gained += max(0, out - known.get("output", 0))
-            self.usage = {**known, **{name: value for name, value in usage.items() if value > known.get(name, -1)}}
-
-    def tell(self, fields: dict[str, Any]) -> None:
-        """Note what a line says of it beside its blocks."""
-        known = self.fields
-        if fields is not known:
-            self.fields = {**known, **fields} if known else fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,26 +46,31 @@ class Assembly:
     """
 
     is_tree = False
+    results_grow = False
+    """Whether a later line may add to a result."""
+    state_mark = b""
+    """What stands in every line whose word holds for those behind it until the next of its kind."""
 
     def __init__(self) -> None:
         self.warnings: list[TranscriptWarning] = []
         self.added = Counts()
-        self._drafts: list[Draft] = []
+        self._drafts: list[Said] = []
+        self._grown: list[Draft] = []
         self._keyed: dict[str, Draft] = {}
         self._said: dict[Any, Piece] = {}
-        self._again: dict[Any, list[Piece]] = {}
+        self._again: dict[Any, set[bytes]] = {}
         self._calls: dict[str, BlockDict] = {}
-        self._results: dict[str, Draft] = {}
-        self._tips: dict[str, str | None] = {}
-        self._from: str | None = None
+        self._results: dict[str, Said] = {}
+        self.branches = Branches()
         self._ties: list[Span] = []
 
     def add(self, pieces: Iterable[Piece]) -> None:
         """Take in pieces in the order of the file."""
+        entries, torn = self.branches.growing()
         for piece in pieces:
-            kind, entry = piece[0], piece[9]
-            if entry is not None:
-                self._tips[entry] = piece.parent
+            kind = piece.kind
+            if piece.entry is not None:
+                (torn if piece.note == TORN else entries)[piece.entry] = piece
             if kind == "answer":
                 self.answer(piece)
             elif kind == "results":
@@ -142,16 +90,15 @@ class Assembly:
     def answer(self, piece: Piece) -> None:
         """A model's message, or one more piece of it."""
         if piece.key is None:
-            draft = Draft(piece)
-            self._drafts.append(draft)
-            draft.blocks = self.unseen(piece)
+            blocks = self.unseen(piece)
+            self._drafts.append(piece if blocks is piece.blocks else piece.replaced(blocks=blocks))
         else:
             draft = self.keyed(piece)
             if piece.data is None or not self._is_repeated(piece):
                 draft.blocks += self.unseen(piece)
 
     def result(self, piece: Piece) -> None:
-        """One result, in a draft of its own until its call is known to be there or not.
+        """One result, by itself until its call is known to be there or not.
 
         A second one of the same id answers nothing; what it says beyond the first is kept as a remark.
         """
@@ -160,10 +107,10 @@ class Assembly:
             self.warn("duplicate_result", piece.line, f"result of {key[:80]} again; the first is kept")
             again, first = piece.blocks[0].get("content"), self._results[key].blocks[0].get("content")
             if again and again != first:
-                self.keep(Draft(piece._replace(kind="meta", blocks=again)))
+                self._drafts.append(piece.replaced(kind="meta", blocks=again))
             return
-        draft = self._results[key] = Draft(piece)
-        self._drafts.append(draft)
+        said = self._results[key] = Draft(piece) if self.results_grow else piece
+        self._drafts.append(said)
 
     def keyed(self, piece: Piece) -> Draft:
         """The draft of a piece's key; a new one where it is the first."""
@@ -185,6 +132,7 @@ class Assembly:
     def keep(self, draft: Draft) -> Draft:
         """Give a draft its place in the file's order; it may still grow."""
         self._drafts.append(draft)
+        self._grown.append(draft)
         return draft
 
     def warn(self, kind: str, line: int, text: str) -> None:
@@ -200,16 +148,15 @@ class Assembly:
         `followed` says that nothing comes behind, or a prompt: then the last answer can be final.
         """
         self.finish()
-        self._mark_abandoned()
-        turns = _named(self._placed())
-        _mark_final(turns, followed=followed)
-        return tuple(turns)
+        made = self._placed()
+        if followed:
+            made.end_answer()
+        return tuple(made.turns)
 
     def tokens(self) -> Tokens:
         """What the messages cost, each once."""
-        shown = [draft for draft in self._drafts if draft.usage is not None]
-        usages, gained, more = (map(attrgetter(name), shown) for name in ("usage", "gained", "more"))
-        return Tokens.of(list(usages), sum(gained), sum(more))
+        usages = [said.usage for said in self._drafts if said.usage is not None]
+        return Tokens.of(usages, sum(draft.gained for draft in self._grown), sum(draft.more for draft in self._grown))
 
     def spans(self) -> list[Span]:
         """The lines of each turn, in order, then ties. Not behind `turns`, which puts results together."""
@@ -227,13 +174,16 @@ class Assembly:
     def prime(self, head: Iterable[Piece]) -> None:
         """In a window: what the beginning of the file tells about how to read its lines."""
 
-    def tip(self) -> str | None:
-        """In a tree: the entry at which the active path goes on in front of what is known here."""
-        return self._path()[1]
+    def resume(self, state: Iterable[Piece]) -> None:
+        """In a window: what the last line of `state_mark` in front of it says."""
+
+    def path(self) -> Path:
+        """In a tree: which entries lead from the last one back to the first."""
+        return self.branches.path(self.meant)
 
     def start_from(self, tip: str | None) -> None:
         """In a window of a tree that others follow: where the active path enters it."""
-        self._from = tip
+        self.branches.start = tip
 
     def meant(self, link: str) -> str | None:
         """In a tree: the entry that a link leads to which names none."""
@@ -242,129 +192,72 @@ class Assembly:
     def unseen(self, piece: Piece) -> list[BlockDict]:
         """The blocks of a piece, without calls that were there before; from now on its calls are there."""
         known, found = self._calls, piece.blocks
-        again: list[BlockDict] = []
+        again: set[int] = set()
         for block in found:
             if block["type"] == "toolUse" and known.setdefault(block["id"], block) is not block:
                 self.warn("duplicate_call", piece.line, f"call {block['id'][:80]} again; the first is kept")
-                again.append(block)
-        return [block for block in found if not any(block is one for one in again)] if again else found
+                again.add(id(block))
+        return [block for block in found if id(block) not in again] if again else found
 
     def _is_repeated(self, piece: Piece) -> bool:
         """Exactly the same line once more; its own id makes sure that it was not said twice."""
         first = self._said.setdefault(piece.data, piece)
         if first is piece:
             return False
-        again = self._again.setdefault(piece.data, [first])
-        again.append(piece)
-        return any(_same(piece, other) for other in again[:-1])
+        again = self._again.setdefault(piece.data, {_content(first)})
+        before = len(again)
+        again.add(_content(piece))
+        return len(again) == before
 
-    def _is_orphan(self, draft: Draft) -> bool:
+    def _is_orphan(self, draft: Said) -> bool:
         return draft.kind in _RESULTS and draft.blocks[0]["id"] not in self._calls
 
-    def _span(self, draft: Draft) -> Span:
+    def _span(self, draft: Said) -> Span:
         calls = [block["id"] for block in draft.blocks if block["type"] == "toolUse"]
         found = [self._results[key] for key in calls if key in self._results]
         first = min([draft.offset, *(result.offset for result in found)])
         last = max([draft.until, *(result.until for result in found)])
-        kind: Kind = "orphan" if self._is_orphan(draft) else draft.kind
+        kind: Any = "orphan" if self._is_orphan(draft) else draft.kind
         if kind == "prompt" and draft.aside:
             kind = "context"  # what a sub-agent is told ends nothing
         return Span(kind, first, last, len(found) < len(calls))
 
-    def _path(self) -> tuple[dict[str, str | None], str | None]:
-        """The entries that are not on the active path, and the first one on it that is not known here."""
-        rest = self._tips.copy()
-        here = self._from if self._from is not None else next(reversed(rest), None)
-        while here is not None:
-            if here in rest:
-                here = rest.pop(here)  # what is taken out of it is on the path
-            elif (meant := self.meant(here)) in rest:
-                here = meant
-            else:
-                break
-        return rest, here
+    def _left(self) -> Mapping[str, object]:
+        """In a tree: the entries that are not on the path from the last one to the first; what is lost is told."""
+        if not self.is_tree:
+            return {}
+        left, _, lost = self.path()
+        for link, piece in lost.items():
+            self._warn_of(link, piece)
+        return left
 
-    def _mark_abandoned(self) -> None:
-        """In a tree: what is not on the path from the last entry to the first was left."""
-        left, _ = self._path() if self.is_tree and self._tips else ({}, None)
-        for draft in self._drafts if left else ():
-            named = {draft.entry, *draft.also} - {None}
-            if named and left.keys() >= named:
-                draft.aside = draft.aside or "abandoned"
+    def _warn_of(self, link: str, piece: Piece | None) -> None:
+        if piece is not None:
+            text = f"follows {link[:80]!r}, which is not in the file; read as if it followed the entry in front of it"
+            self.warn("missing_entry", piece.line, text)
 
-    def _placed(self) -> Iterator[Draft]:
-        results, known = self._results, self._calls
-        for draft in self._drafts:
-            kind = draft.kind
+    def _placed(self) -> Turns:
+        """The turns, in order; what stands on entries that were left is put aside."""
+        made, left = Turns(), self._left()
+        results, known, add = self._results, self._calls, made.add
+        for said in self._drafts:
+            kind: Any = said.kind
+            blocks = said.blocks
             if kind in _RESULTS:
-                if draft.blocks[0]["id"] not in known:
-                    draft.kind = "orphan"
-                    yield draft
-            elif draft.blocks:
-                yield draft
-                answered: Draft | None = None
-                for block in draft.blocks if kind == "answer" else ():
-                    if block["type"] == "toolUse" and (result := results.get(block["id"])) is not None:
-                        answered = _answered(block, result, answered)
-                if answered is not None:
-                    answered.aside = draft.aside
-                    yield answered
+                if blocks[0]["id"] in known:
+                    continue
+                kind = "orphan"
+            elif not blocks:
+                continue
+            aside = said.aside
+            if left and aside is None and (said.entry in left if type(said) is Piece else is_left(said, left)):
+                aside = "abandoned"
+            add(kind, said, blocks, aside)
+            if kind == "answer" and results:
+                made.answered(blocks, results, aside)
+        return made
 
 
-def _answered(call: BlockDict, result: Draft, answered: Draft | None) -> Draft:
-    """The results of one message as one draft, in the order of the calls; from what it is so far to one more."""
-    block = result.blocks[0].copy()
-    block["name"] = call["name"]
-    if answered is None:
-        result.blocks = [block]  # its own draft serves as that of them all
-        return result
-    answered.blocks.append(block)
-    if result.offset < answered.offset:
-        answered.line, answered.offset, answered.at = result.line, result.offset, result.at
-    return answered
-
-
-def _same(one: Piece, other: Piece) -> bool:
-    return one.blocks == other.blocks and one.usage == other.usage and one.at == other.at
-
-
-def _named(drafts: Iterable[Draft]) -> list[Turn]:
-    """The turns, each under a key that a window gives it too: its place, and a part where one line has several."""
-    parts: dict[str, int] = {}
-    turns: list[Turn] = []
-    append, make = turns.append, tuple.__new__
-    for draft in drafts:
-        kind, offset = draft.kind, draft.offset
-        name = f"r{offset}" if kind == "results" else f"b{offset}"
-        if name in parts:
-            parts[name] += 1
-            name = f"{name}-{parts[name]}"
-        else:
-            parts[name] = 0
-        message: Any = {"id": name, "role": _ROLES[kind], "content": draft.blocks}
-        if (fields := draft.fields) is not None:
-            message.update(fields)
-        if (usage := draft.usage) is not None:
-            message["usage"] = usage.copy()
-        # As in `lines.parsed_lines`.
-        append(make(Turn, (kind, message, draft.line, draft.at, draft.aside, offset, name, False)))
-    return turns
-
-
-def _mark_final(turns: list[Turn], *, followed: bool) -> None:
-    """Mark the last answer that has text in front of each prompt.
-
-    A queued prompt is written down while the model still works, so it ends nothing.
-    """
-    prompts = compress(count(), map("prompt".__eq__, map(itemgetter(0), turns)))  # most turns are none
-    begun = [at for at in prompts if turns[at].aside is None]
-    start = 0
-    for end in [*begun, len(turns)] if followed else begun:
-        answers = (at for at in range(end - 1, start - 1, -1) if _says_something(turns[at]))
-        if (last := next(answers, None)) is not None:
-            turns[last] = Turn(*turns[last][:-1], final=True)  # `_replace` takes twice as long
-        start = end
-
-
-def _says_something(turn: Turn) -> bool:
-    return turn.kind == "answer" and turn.aside is None and turn.has_text()
+def _content(piece: Piece) -> bytes:
+    """What tells two pieces of one name apart."""
+    return sha256(repr((piece.blocks, piece.usage, piece.at)).encode("utf-8", "surrogatepass")).digest()

@@ -14,6 +14,8 @@ from harness.transcripts.decoding import decoded, decoded_size, is_base64
 
 __all__ = [
     "BlockDict",
+    "beginning",
+    "begins_untagged",
     "call_block",
     "counts",
     "image",
@@ -26,6 +28,7 @@ __all__ = [
     "parsed",
     "result_block",
     "said",
+    "says",
     "text",
     "text_of",
     "thinking",
@@ -41,9 +44,10 @@ _OURS = frozenset({"text", "thinking", "toolUse", "toolResult", "image", "audio"
 _DATA_URL = re.compile(r"data:(?P<type>[\w.+/-]+)(?:;[\w=.-]+)*;base64,", re.ASCII)
 _DATA_HEAD = 256
 _HUGE = float(2**63)
-MAX_COUNT = 2**53 - 1
+_COUNT_BITS = 53
+MAX_COUNT = 2**_COUNT_BITS - 1
 """The largest count: every reader of JSON has it exactly, and sums of many stay within 64 bits."""
-_PLAIN = frozenset({str, int, bool, type(None)})
+_PLAIN = frozenset({int, bool, type(None)})
 _WHOLE = frozenset({int})
 
 
@@ -58,9 +62,9 @@ def said(item: BlockDict) -> BlockDict:
     One that says nothing else is the block already, and stands as it is.
     """
     value = item.get("text")
-    if type(value) is not str:
-        return {"type": "text", "text": ""}
-    return item if len(item) == 2 else {"type": "text", "text": value}
+    if type(value) is str:
+        return item if len(item) == 2 else {"type": "text", "text": value}
+    return {"type": "text", "text": ""}
 
 
 def thinking(value: str, provider: str, model: str | None, original: object) -> BlockDict:
@@ -74,13 +78,14 @@ def thinking(value: str, provider: str, model: str | None, original: object) -> 
 
 def call_block(key: str, name: object, given: object) -> BlockDict:
     """A call; arguments that are no object, or JSON text of one, stand under `input`."""
-    found = parsed(given) if isinstance(given, str) else given
+    found = parsed(given) if type(given) is str else given
     if type(found) is not dict:
         found = {} if given is None else {"input": given}
-    return {"type": "toolUse", "id": key, "name": word(name) or "unknown", "input": found}
+    named = name if type(name) is str and name and not name.isspace() else "unknown"
+    return {"type": "toolUse", "id": key, "name": named, "input": found}
 
 
-def result_block(key: str, content: list[BlockDict], *, failed: bool, exit_code: object = None) -> BlockDict:
+def result_block(key: str, content: list[BlockDict], failed: bool, exit_code: object = None) -> BlockDict:
     """A result; the exit code of a command stands beside it where the format tells it."""
     block: BlockDict = {"type": "toolResult", "id": key, "content": content, "isError": failed}
     if type(exit_code) is int:
@@ -126,14 +131,33 @@ def items(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 
+def says(block: BlockDict) -> bool:
+    """Whether there is something to read in the text of a block, blanks being nothing; cut off or not."""
+    text: str = block["text"]
+    return bool(text and not text.isspace()) or "said" in block.get("more", ())
+
+
+def beginning(content: list[BlockDict]) -> str:
+    """How the texts of a message begin, blanks left out: the first one that says something."""
+    for block in content:
+        if block["type"] == "text" and (said := block["text"].lstrip()):
+            return str(said)
+    return ""
+
+
+def begins_untagged(content: list[BlockDict]) -> bool:
+    """Whether one of the texts of a message begins with something else than a tag."""
+    return any(not str(block.get("text", "<")).lstrip().startswith("<") for block in content)
+
+
 def word(value: object) -> str | None:
     """A text that says something, or None."""
-    return value if isinstance(value, str) and value.strip() else None
+    return value if type(value) is str and value and not value.isspace() else None
 
 
 def text_of(value: object) -> str:
     """A text, or nothing."""
-    return value if isinstance(value, str) else ""
+    return value if type(value) is str else ""
 
 
 def integer(value: object) -> int:
@@ -173,19 +197,17 @@ def parsed(value: object) -> object:
 
 def is_odd(value: object, depth: int = 0) -> bool:
     """Whether what the fast reader gave may be no exact copy, or cannot be stored: a huge number, or too deep."""
-    if isinstance(value, dict):
+    if type(value) is dict:
         members: Iterable[object] = value.values()
-    elif isinstance(value, list):
+    elif type(value) is list:
         members = value
     else:
-        return isinstance(value, float) and not -_HUGE < value < _HUGE
+        return type(value) is float and not -_HUGE < value < _HUGE
     if depth >= MAX_DEPTH:
         return True
-    # Most members are texts, and a whole number was read exactly or as a fraction: they are not worth a call.
-    if _PLAIN.issuperset(map(type, members)):
-        return False
-    for member in members:  # noqa: SIM110 - a generator costs more than the loop
-        if type(member) not in _PLAIN and is_odd(member, depth + 1):
+    for member in members:
+        # Most members are texts, and a whole number was read exactly or as a fraction: they are not worth a call.
+        if type(member) is not str and type(member) not in _PLAIN and is_odd(member, depth + 1):
             return True
     return False
 
@@ -198,7 +220,7 @@ def json_text(value: object) -> str:
 def usage_dict(fresh: Any, read: Any, write: Any, out: Any, reasoning: object = None) -> dict[str, int]:
     """Tokens of one message under the names of this library; `fresh` leaves cached tokens out."""
     is_whole = type(fresh) is type(read) is type(write) is type(out) is int
-    if not is_whole or not 0 <= fresh | read | write | out <= MAX_COUNT:  # as in `counts`
+    if not is_whole or (fresh | read | write | out) >> _COUNT_BITS:  # as in `counts`; of a negative one -1 is left
         fresh, read, write, out = map(integer, (fresh, read, write, out))
     found = {"input": fresh, "cacheRead": read, "cacheWrite": write, "output": out}
     if reasoning is not None:

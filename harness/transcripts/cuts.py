@@ -69,8 +69,10 @@ def _closed(spans: Sequence[Span]) -> list[Span]:
     """
     last = max((span.offset for span in spans if span.kind == "prompt"), default=-1)
     end = max((span.until for span in spans), default=0) + 1
-    reaching = [span for span in spans if span.is_open and span.offset > last]
-    return [Span(span.kind, span.offset, end, is_open=True) if span in reaching else span for span in spans]
+    return [
+        Span(span.kind, span.offset, end, is_open=True) if span.is_open and span.offset > last else span
+        for span in spans
+    ]
 
 
 def _swept(spans: Sequence[Span]) -> Iterator[tuple[Span, bool]]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from harness.transcripts.blocks import says
 from harness.transcripts.pieces import About, Subagent
 from harness.transcripts.stats import Counts, Tokens
 from harness.transcripts.touched import files_touched
@@ -103,7 +104,7 @@ def head_of(
         last_ts=counts.last,
         usage=usage,
         prompts=tuple(prompts),
-        withheld=sum(not block["text"].strip() for block in reasoning),
+        withheld=sum(not says(block) for block in reasoning),
         files=tuple(dict.fromkeys(name for block in calls for name in files_touched(block))),
         subagents=merged_subagents([*about.subagents, *agents]),
         abandoned=sum(turn.aside == "abandoned" for turn in turns),

@@ -4,8 +4,8 @@ What a person, the model and the tools said keeps its place, its ids, times left
 harness put in beside it (`context`, `meta`) is logged as a hook's work is: it is there to be read, and
 the model sees it only while its turn is open. Where the other harness compacted, so does the ledger:
 its summary stands for what came before. Calls without a result stay open until the next call on the
-session. Sub-agents inside the file, branches that were left, and results without a call are left out
-and counted.
+session. Sub-agents inside the file, branches that were left, results without a call, and that a prompt
+was typed while the model worked, are left out and counted.
 """
 
 from __future__ import annotations
@@ -102,14 +102,14 @@ async def _log(
                 if tell is not None:
                     tell(number + 1, len(transcript.turns))
         if tree.ledger_id is None:
-            place = f"session {transcript.session_id!r} in {transcript.source.name}"
+            place = f"session {transcript.session_id!r} in {transcript.file_name}"
             raise TranscriptRefused("no_transcript", f"{place} has no message to import; nothing was imported")
         await tree.commit(sync=True)
     return importer.report()
 
 
 def _origin(transcript: Transcript) -> dict[str, Any]:
-    named = {"format": transcript.format, "session": transcript.session_id, "file": transcript.source.name}
+    named = {"format": transcript.format, "session": transcript.session_id, "file": transcript.file_name}
     return {**named, "sha256": file_digest(transcript.source)["sha256"]}
 
 
@@ -153,7 +153,7 @@ class _Importer:
             self._count["prompts"],
             len(self._open),
             self._count["compactions"],
-            dict(self._left_out),
+            dict(+self._left_out),
         )
 
     def _message(self, turn: Turn) -> None:
@@ -164,6 +164,7 @@ class _Importer:
         media = {name: self._media[name] for name in _named(turn.blocks) if name in self._media}
         entry = self._tree.add_message(message, via=via, partial=is_partial, media=media)
         self._count["messages"] += 1
+        self._left_out["queued marks"] += turn.kind == "queued"
         self._open |= {block["id"] for block in turn.of_type("toolUse")}
         self._open -= {block["id"] for block in turn.of_type("toolResult")}
         if via == "user":

@@ -48,7 +48,9 @@ class Page:
     split: bool = False
     tip: str | None = None
     entry: str | None = None
+    lost: tuple[str, ...] = ()
     pieces: tuple[Piece, ...] = field(default=(), repr=False)
+    state: tuple[Piece, ...] = field(default=(), repr=False)
 
     @property
     def blocked(self) -> bool:
@@ -96,10 +98,14 @@ def join(pages: Sequence[Page]) -> tuple[Turn, ...]:
         if one.end != other.start or (one.format, one.session_id) != (other.format, other.session_id):
             raise ConfigError(f"a page that ends at {one.end:,} and one that begins at {other.start:,} do not abut")
     assembly = format_named(pages[0].format).assembly()
+    assembly.resume(pages[0].state)
     assembly.start_from(pages[-1].entry)
+    if pages[0].start > 0:
+        lost = {link for page in pages for link in page.lost}
+        assembly.branches.in_front = lambda link: link not in lost
     before = 0
     for page in pages:
-        assembly.add([piece._replace(line=piece.line + before) for piece in page.pieces])
+        assembly.add([piece.replaced(line=piece.line + before) for piece in page.pieces])
         before += page.lines
     turns = assembly.turns(followed=pages[-1].at_end)
     return turns if pages[0].start == 0 else tuple(turn._replace(line=0) for turn in turns)

@@ -7,9 +7,10 @@ work of `assembly`. So a window of a file is read exactly like the whole of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, TypeAlias
+from operator import attrgetter
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from harness.text import clean, read_json
 from harness.transcripts import blocks
@@ -17,46 +18,96 @@ from harness.transcripts.blocks import BlockDict, is_odd
 from harness.transcripts.lines import Line, Record, TranscriptWarning
 from harness.transcripts.stats import Counts
 from harness.transcripts.times import stamp
+from harness.transcripts.torn import members_of
 from harness.transcripts.turns import Aside, Kind
 
-__all__ = ["About", "Piece", "PieceKind", "Reader", "Subagent", "shorten"]
+__all__ = ["TORN", "About", "Piece", "PieceKind", "Reader", "Subagent", "shorten"]
 
-_make = tuple.__new__
+_bare = object.__new__
 _END = b"\n"
 PieceKind: TypeAlias = Kind | Literal["note"]
+TORN = "torn"
+"""The note of a damaged line of a tree of which name and parent can still be read."""
 
 
-class Piece(NamedTuple):
-    """A part of a message, or a `note` that changes how other parts are put together.
+class Piece:
+    """A part of a message, or a `note` that changes how other parts are put together. Never changed once it is made.
 
     key     pieces of one key are one message; without a key a piece is a message of its own
     usage   the tokens this line shows for its message
     entry   the line's own name, and `parent` the line it follows, where the format is a tree
     note    what a note is about; `data` what it says
+
+    One that is a whole message stands for it as it is: what a `Draft` tells beside, it tells too.
     """
 
-    kind: PieceKind
-    line: int
-    offset: int
-    at: str | None
-    blocks: list[BlockDict]
-    fields: dict[str, Any] | None = None
-    key: str | None = None
-    usage: dict[str, int] | None = None
-    aside: Aside | None = None
-    entry: str | None = None
-    parent: str | None = None
-    note: str = ""
-    data: Any = None
+    # No tuple with names: there is one a line, and what stands in a slot is read in a third of the time.
+    __slots__ = (
+        *("kind", "line", "offset", "at", "blocks", "fields", "key", "usage"),
+        *("aside", "entry", "parent", "note", "data"),
+    )
+
+    also: ClassVar[tuple[str, ...]] = ()
+    gained: ClassVar[int] = 0
+    more: ClassVar[int] = 0
+
+    def __init__(
+        self,
+        kind: PieceKind,
+        line: int,
+        offset: int,
+        at: str | None,
+        blocks: list[BlockDict],
+        fields: dict[str, Any] | None = None,
+        key: str | None = None,
+        usage: dict[str, int] | None = None,
+        aside: Aside | None = None,
+        entry: str | None = None,
+        parent: str | None = None,
+        note: str = "",
+        data: Any = None,
+    ) -> None:
+        self.kind = kind
+        self.line = line
+        self.offset = offset
+        self.at = at
+        self.blocks = blocks
+        self.fields = fields
+        self.key = key
+        self.usage = usage
+        self.aside = aside
+        self.entry = entry
+        self.parent = parent
+        self.note = note
+        self.data = data
+
+    @property
+    def until(self) -> int:
+        """The offset of the last line that says something of it."""
+        return self.offset
+
+    def replaced(self, **changes: Any) -> Piece:
+        """Another one that differs in some fields."""
+        return Piece(**{**dict(zip(Piece.__slots__, self._values(), strict=True)), **changes})
+
+    def __eq__(self, other: object) -> bool:
+        return self._values() == other._values() if isinstance(other, Piece) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # its blocks are lists
 
     def __reduce__(self) -> tuple[type[Piece], tuple[Any, ...]]:
         """Pickled by what it says: pages go from process to process, and most of a piece is not set."""
-        given = next(n for n in range(len(self), 0, -1) if n <= _GIVEN or self[n - 1] != _DEFAULTS[n - 1 - _GIVEN])
-        return Piece, self[:given]
+        values = self._values()
+        given = next(n for n in range(len(values), 0, -1) if n <= _GIVEN or values[n - 1] != _DEFAULTS[n - 1 - _GIVEN])
+        return Piece, values[:given]
+
+    def _values(self) -> tuple[Any, ...]:
+        return _values_of(self)
 
 
-_DEFAULTS = tuple(Piece._field_defaults.values())
-_GIVEN = len(Piece._fields) - len(_DEFAULTS)
+_values_of: Callable[[Piece], tuple[Any, ...]] = attrgetter(*Piece.__slots__)
+_DEFAULTS: tuple[Any, ...] = Piece.__init__.__defaults__ or ()
+_GIVEN = len(Piece.__slots__) - len(_DEFAULTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +157,8 @@ class Reader:
     """
 
     provider = ""
+    links: tuple[str, str] | None = None
+    """In a tree: the fields in which a line has its name and that of the line it follows."""
 
     def __init__(self, cap: int | None = None) -> None:
         self.cap = cap
@@ -122,12 +175,16 @@ class Reader:
         """Take lines in, in order, good and bad ones. Whatever they hold, it does not raise."""
         record, cap, taken = self.record, self.cap, 0
         pieces, done = self.pieces, len(self.pieces)
-        for taken, line in enumerate(lines, 1):  # noqa: B007 - it is wanted behind the loop
-            _, _, _, found, warning, is_bad = line
+        for line in lines:
+            taken += 1
+            # By places, which takes half as long as by names: there is a line at every turn.
+            found, warning = line[3], line[4]
             if warning is not None:
                 self.warnings.append(warning)
-                self.counts.bad_lines += is_bad
+                self.counts.bad_lines += line.is_bad
             if found is None:
+                if self.links is not None:
+                    self._torn(line, *self.links)
                 continue
             self._line = line
             record(found)
@@ -161,22 +218,37 @@ class Reader:
         data: Any = None,
     ) -> None:
         """Add a piece of the line in hand."""
-        line = self._line
-        if at is not self._stamped:
-            at = stamp(at)
-        entry, parent = self._entry, self._parent
-        # As in `lines.parsed_lines`.
-        values = (kind, line[0], line[1], at, content, fields, key, usage, aside, entry, parent, note, data)
-        self.pieces.append(_make(Piece, values))
+        made, line = _bare(Piece), self._line  # a call of the class takes half as long again
+        made.kind = kind
+        made.line = line[0]
+        made.offset = line[1]
+        made.at = at if at is self._stamped else stamp(at)
+        made.blocks = content
+        made.fields = fields
+        made.key = key
+        made.usage = usage
+        made.aside = aside
+        made.entry, made.parent = self._entry, self._parent
+        made.note = note
+        made.data = data
+        self.pieces.append(made)
 
     def note(self, note: str, data: Any = None, at: object = None, content: list[BlockDict] | None = None) -> None:
         """Add a note of the line in hand."""
-        self.piece("note", [] if content is None else content, at, note=note, data=data)
+        self.piece("note", [] if content is None else content, at, None, None, None, None, note, data)
 
     def link(self, entry: object, parent: object) -> None:
         """In a tree, once a record: the name of the line in hand and of the one it follows, for its pieces."""
         self._entry = entry if type(entry) is str and entry.strip() else None
         self._parent = parent if type(parent) is str and parent.strip() else None
+
+    def _torn(self, line: Line, name: str, before: str) -> None:
+        """A damaged line of a tree: where it stood there, if that can still be read."""
+        told = members_of(line.raw)
+        self.link(told.get(name), told.get(before))
+        if self._entry is not None and before in told:
+            self._line = line
+            self.note(TORN)
 
     def place(self, part: int | str = 0) -> str:
         """A name for what stands in the line in hand and has none of its own."""
@@ -204,7 +276,7 @@ class Reader:
         at = self._stamped = stamp(value)
         if at is not None:
             counts = self.counts
-            if at >= counts.last != "":  # as nearly every time is
+            if counts.first and at >= counts.last:  # as nearly every time is
                 counts.last = at
             else:
                 counts.saw_time(at)
@@ -231,18 +303,24 @@ class Reader:
 
 
 def shorten(content: list[BlockDict], cap: int) -> None:
-    """Cut every block to `cap` characters in place and say under `more` how many were dropped."""
+    """Cut every block to `cap` characters in place and say under `more` how many were dropped.
+
+    And that all there is to read was `said` in those, where blanks are kept.
+    """
     for block in content:
         if "opaque" in block:
             del block["opaque"]
         if _left(block, cap) >= 0:
             continue
         kept = _Kept(cap)
+        whole = block.get("text")
         for name, value in block.items():
             if name not in ("type", "id", "media"):
                 block[name] = kept.value(value)
         if kept.dropped:
             block["more"] = {"characters": kept.dropped}
+            if type(whole) is str and whole.strip() and not blocks.says(block):
+                block["more"]["said"] = True
 
 
 def _left(value: dict[str, Any] | list[Any], left: int) -> int:

@@ -73,6 +73,12 @@ class Transcript:
     about: About
     truncated: int = 0
     whole: Summary | None = None
+    named: str = ""
+
+    @property
+    def file_name(self) -> str:
+        """What the file it was read from is called where that is told; a redacted session may have another name."""
+        return self.named or self.source.name
 
     @cached_property
     def head(self) -> Head:
@@ -132,16 +138,16 @@ def read(
     return found if cap is None or len(found.turns) <= MAX_TURNS else _newest(found)
 
 
-def summary(source: str | os.PathLike[str], session_id: str | None = None) -> Summary:
+def summary(source: str | os.PathLike[str], session_id: str | None = None, *, tell: Tell | None = None) -> Summary:
     """Head, census and damage of a whole session; remembered until its file changes.
 
-    Reads all of it, so for a long one use `in_worker(summary, ...)`, behind the first page. Raises what
-    `read` raises.
+    Reads all of it, so for a long one use `in_worker(summary, ...)`, behind the first page. `tell` is given how many
+    bytes were read, and of how many. Raises what `read` raises.
     """
     session = open_session(Path(source), session_id)
 
     def make() -> Summary:
-        return _summary(_read(session.path, session.format, session.opened, _SUMMARY_CAP))
+        return _summary(_read(session.path, session.format, session.opened, _SUMMARY_CAP, tell))
 
     with refusing(session.path):
         found: Summary = _memo.get((str(session.path), session.opened.session_id), session.state, make)

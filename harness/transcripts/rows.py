@@ -16,6 +16,7 @@ __all__ = ["ReadRows", "RowSource"]
 ReadRows: TypeAlias = Callable[[int, int], Iterable[Record | None]]
 """The records from one place to in front of another; None for one that is not there any more."""
 
+_new = tuple.__new__
 _ROW = 4 * 1024
 _BATCH = 64
 _SUMMED = 1024
@@ -45,7 +46,8 @@ class RowSource:
         for at in range(first, stop, _BATCH):
             for index, record in enumerate(self._read(at, min(at + _BATCH, stop)), start=at):
                 if record is not None:
-                    yield Line(index - first + 1, index * _ROW, b"", record)
+                    # As in `lines.parsed_lines`.
+                    yield _new(Line, (index - first + 1, index * _ROW, b"", record, None, False))
 
     def following(self, offset: int, end: int) -> int | None:
         """See `Source`."""
@@ -59,6 +61,10 @@ class RowSource:
     def count(self, start: int, end: int) -> int:
         """See `Source`."""
         return self._at(end) - self._at(start)
+
+    def holding(self, sign: bytes, offset: int, reach: int) -> Iterator[Line]:
+        """See `Source`."""
+        return iter(())
 
     def mark(self, offset: int) -> str:
         """See `Source`."""

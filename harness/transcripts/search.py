@@ -9,6 +9,7 @@ from typing import Any
 
 from harness.transcripts.blocks import BlockDict, json_text
 from harness.transcripts.matching import fold, place_of
+from harness.transcripts.telling import Tell
 from harness.transcripts.turns import Turn
 from harness.transcripts.windows import page
 
@@ -63,12 +64,14 @@ def find(
     limit: int = 200,
     cursor: str | None = None,
     max_bytes: int = 256 * 1024 * 1024,
+    tell: Tell | None = None,
 ) -> Found:
     """The turns whose text, reasoning, arguments or results hold `query`, in order. Letter case does not count, nor
     how accents are written. Arguments are searched as they were meant, and as JSON.
 
     One hit a turn. It stops after `limit` hits or `max_bytes`; `cursor` then leads on. Whole blocks are
-    searched, longer than a page keeps. Blocks while it reads; in a loop use `in_worker(find, ...)`.
+    searched, longer than a page keeps. `tell` is given how many bytes were searched, and of how many. Blocks while it
+    reads; in a loop use `in_worker(find, ...)`.
     """
     hits: list[Hit] = []
     wanted = fold(query)
@@ -76,6 +79,8 @@ def find(
     first = here.start
     while True:
         hits += [hit for turn, key in _shown(here.turns) if wanted and (hit := _hit(turn, key, wanted)) is not None]
+        if tell is not None:
+            tell(here.end - first, here.size - first)
         if here.at_end or len(hits) >= limit or here.end - first >= max_bytes:
             break
         here = page(source, session_id, where="after", cursor=here.after, window=_WINDOW, cap=None)

@@ -56,6 +56,13 @@ class Source(Protocol):
         """How many lines begin in [start, end), blank ones too; both are line starts."""
         ...
 
+    def holding(self, sign: bytes, offset: int, reach: int) -> Iterator[Line]:
+        """The lines in front of `offset` that hold some bytes, the nearest first, of the last `reach` bytes or so.
+
+        Only of those is more looked at than whether they do. None in rows, which have no bytes.
+        """
+        ...
+
     def mark(self, offset: int) -> str:
         """What tells whether other lines stand before `offset` than did; empty where lines are only added."""
         ...
@@ -162,6 +169,20 @@ class FileSource:
             last = chunk[-1:]
         return found + (last != b"\n")
 
+    def holding(self, sign: bytes, offset: int, reach: int) -> Iterator[Line]:
+        """See `Source`."""
+        stop, low = offset, max(0, offset - reach)
+        while stop > low:
+            start = max(low, stop - _CHUNK)
+            # Its end may stand in the chunk behind, but not behind the offset.
+            chunk = disk.read(self.path, start, min(stop - start + len(sign) - 1, offset - start))
+            found = chunk.rfind(sign)
+            if found < 0:
+                stop = start
+                continue
+            stop = self.preceding(start + found + 1)
+            yield from self.lines(stop, self.following(start + found, offset) or offset)
+
     def mark(self, offset: int) -> str:
         """See `Source`. Which file it is, and its first bytes and those in front of the offset."""
         size = min(offset, self._total, _MARKED)
@@ -228,6 +249,13 @@ class JoinedSource:
         parts = zip(self._starts, self._sources, strict=False)
         ranges = [(source, max(0, start - base), min(source.total, end - base)) for base, source in parts]
         return sum(source.count(first, last) for source, first, last in ranges if first < last)
+
+    def holding(self, sign: bytes, offset: int, reach: int) -> Iterator[Line]:
+        """See `Source`."""
+        for base, source in reversed(list(zip(self._starts, self._sources, strict=False))):
+            inside = min(offset - base, source.total)
+            if inside > 0 and (left := reach - (offset - base - inside)) > 0:
+                yield from _behind(source.holding(sign, inside, left), 0, base)
 
     def mark(self, offset: int) -> str:
         """See `Source`. That of the file with the byte in front of the offset: those in front of it do not grow."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from operator import itemgetter
 from typing import Any
 
+from harness.transcripts.blocks import says
 from harness.transcripts.turns import Turn
 
 __all__ = ["Counts", "Tokens", "count_turns"]
@@ -31,8 +33,9 @@ class Tokens:
     @classmethod
     def of(cls, usages: Sequence[Mapping[str, int]], gained: int, more: int) -> Tokens:
         """From each message's usage; how much outputs grew behind first lines, and what was put out behind them."""
-        names = dict.fromkeys(chain.from_iterable(usages))
-        total = {name: sum([usage.get(name, 0) for usage in usages]) for name in names}
+        forms = dict.fromkeys(map(tuple, usages))  # nearly all have the same names
+        names = dict.fromkeys(chain.from_iterable(forms))
+        total = {name: _sum(name, usages) for name in names}
         first = total.get("output", 0) - gained
         kept = {name: min(value, _MOST) for name, value in total.items()}
         return cls(kept, min(first, _MOST), min(first + more, _MOST), is_known=bool(total))
@@ -46,6 +49,13 @@ class Tokens:
         """The totals under the names of the census."""
         found = {column: self.usage.get(name, 0) for column, name in _COLUMNS.items()}
         return {**found, "tok_out_first": self.first, "tok_out_naive": self.naive}
+
+
+def _sum(name: str, usages: Sequence[Mapping[str, int]]) -> int:
+    try:
+        return sum(map(itemgetter(name), usages))
+    except KeyError:
+        return sum(usage.get(name, 0) for usage in usages)
 
 
 @dataclass(slots=True)
@@ -114,8 +124,8 @@ def count_turns(turns: Iterable[Turn], counts: Counts, tokens: Tokens) -> dict[s
 
 def _said(turns: list[Turn]) -> dict[str, int]:
     answers = [turn for turn in turns if turn.kind == "answer"]
-    texts = sum(bool(block["text"].strip()) for turn in answers for block in turn.of_type("text"))
-    reasoning = [bool(block["text"].strip()) for turn in answers for block in turn.of_type("thinking")]
+    texts = sum(says(block) for turn in answers for block in turn.of_type("text"))
+    reasoning = [says(block) for turn in answers for block in turn.of_type("thinking")]
     return {
         "text_blocks": texts,
         "thinking_blocks": sum(reasoning),

@@ -1,17 +1,15 @@
-"""How far the reading of a long session has come, told across processes for a person who waits."""
+"""How far the reading of a long session has come, told for a person who waits."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeAlias
 
-from harness.filesystem import disk
 from harness.transcripts.lines import Line
 
-__all__ = ["Noticeboard", "Tell", "told"]
+__all__ = ["Sparing", "Tell", "part_of", "told"]
 
 Tell: TypeAlias = Callable[[int, int], None]
 """Is given how much is done, and of how much."""
@@ -33,25 +31,20 @@ def told(lines: Iterator[Line], size: int, tell: Tell | None) -> Iterator[Line]:
 
 
 @dataclass(slots=True)
-class Noticeboard:
-    """A `Tell` that can be sent to a worker process: it writes to a small file, at most ten times a second.
+class Sparing:
+    """Passes on what it is told at most ten times a second, and that everything is done."""
 
-    `path` is a file of its own in a folder that the caller removes.
-    """
-
-    path: Path
+    tell: Tell
     _next: float = 0.0
 
     def __call__(self, done: int, total: int) -> None:
-        """Put up how much is done."""
+        """Tell how much is done, if it is time."""
         now = time.monotonic()
         if now >= self._next or done >= total:
             self._next = now + _PAUSE
-            disk.replace(self.path, b"%d %d" % (done, total), sync=False)
+            self.tell(done, total)
 
-    def look(self) -> tuple[int, int] | None:
-        """What was put up last; None where nothing was yet. Blocking."""
-        if disk.mark(self.path) is None:
-            return None
-        done, total = disk.read(self.path).split()
-        return int(done), int(total)
+
+def part_of(tell: Tell, before: int, total: int) -> Tell:
+    """For one piece of work among others: tells of all of them, of which `before` lie behind."""
+    return lambda done, _: tell(before + done, total)

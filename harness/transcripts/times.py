@@ -31,14 +31,16 @@ _NUMBER = re.compile(r"\d{10,13}(?:\.\d+)?", re.ASCII)
 def stamp(value: object) -> str | None:
     """The time a foreign value stands for, or None. Text without a zone is UTC."""
     if type(value) is str:
-        is_plain = len(value) == _PLAIN_LENGTH and value[4:20:3] == "--T::." and value[-1] == "Z"
-        if is_plain or (len(value) == _SECONDS_LENGTH and value[4::3] == "--T::Z"):
+        try:
             # Already in the form, or all but; only whether it names a day that exists is left to ask.
-            try:
+            if len(value) == _PLAIN_LENGTH and value[4:20:3] == "--T::." and value[-1] == "Z":
                 _read(value)
-            except ValueError:
-                return None
-            return value if is_plain else f"{value[:-1]}.000Z"
+                return value
+            if len(value) == _SECONDS_LENGTH and value[4::3] == "--T::Z":
+                _read(value)
+                return f"{value[:-1]}.000Z"
+        except ValueError:
+            return None
         return _from_text(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple, TypeAlias
 
 from harness.messages import MessageDict
-from harness.transcripts.blocks import BlockDict
+from harness.transcripts.blocks import BlockDict, says
 
 __all__ = ["MAX_TURNS", "Aside", "Kind", "Turn"]
 
@@ -66,7 +66,7 @@ class Turn(NamedTuple):
 
     def has_text(self) -> bool:
         """Whether there is text to read; blanks are none."""
-        return any(block["text"].strip() for block in self.blocks if block["type"] == "text")
+        return any(block["type"] == "text" and says(block) for block in self.message["content"])
 
     def of_type(self, kind: str) -> Iterator[BlockDict]:
         """The blocks of one type, in order."""

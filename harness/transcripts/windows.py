@@ -32,8 +32,12 @@ CEILING = 8 * 1024 * 1024
 """Bytes to which a window grows to hold whole turns; also how far behind a follower may be."""
 CAP = 20_000
 """Characters kept of a block."""
-_MOST_LINES = 50_000
-"""Lines with which a window is large enough, whatever is in them: it takes a second to read so many damaged ones."""
+_MOST_LINES = 20_000
+"""Lines of the largest window, whatever is in them: it takes a second to read so many damaged or blank ones."""
+_MANY = 1_000
+"""Turns with which a window is large enough, cut or not: a call may be answered at any distance."""
+_SEARCHED = 2 * 1024 * 1024
+"""Bytes in front of a line that are searched for what makes a turn of it, such as the first result of its call."""
 _KEY = re.compile(r"[br](\d{1,18})(?:-\d{1,18})?", re.ASCII)
 
 _PLACE = re.compile(r"[baf]\d{1,18}", re.ASCII)
@@ -117,7 +121,7 @@ def _page(
     if cursor is None:
         raise ConfigError(f"a page {where!r} needs a cursor: that of another page, or a turn's key for 'around'")
     if where == "around":
-        return pager.around(_place(cursor))
+        return pager.around(cursor)
     found = _Cursor.of(cursor)
     if where == "before":
         return pager.before(found)
@@ -148,13 +152,16 @@ class _Pager:
                     window = min(window * 2, ceiling)
                     continue
                 start = self._source.preceding(end)
+            if self._is_crowded(start, end) and window > FLOOR:
+                ceiling = window = max((end - start) // 2, FLOOR)
+                continue
             region = self._view.region(start, end, tip=cursor.tip)
             if len(region.spans) > MAX_TURNS and window > FLOOR:
                 ceiling = window = max((end - start) // 2, FLOOR)
                 continue
             found = 0 if start == 0 else cut_before(region.spans)
             enough = found is not None and region.turns_from(found) >= self._min_turns
-            if enough or not grows or len(region.starts) > _MOST_LINES:
+            if enough or not grows or len(region.spans) > _MANY:
                 cut, split = (start, True) if found is None else (found, False)
                 break
             window = min(window * 2, ceiling)
@@ -175,13 +182,16 @@ class _Pager:
                     window = min(window * 2, ceiling)
                     continue
                 end = self._source.following(high, size) or size
+            if self._is_crowded(start, end) and window > FLOOR:
+                ceiling = window = max((end - start) // 2, FLOOR)
+                continue
             region = self._view.region(start, end)
             if len(region.spans) > MAX_TURNS and window > FLOOR:
                 ceiling = window = max((end - start) // 2, FLOOR)
                 continue
             found = size if end == size else cut_after(region.spans)
             enough = found is not None and region.turns_to(found) >= self._min_turns
-            if enough or not grows or len(region.starts) > _MOST_LINES:
+            if enough or not grows or len(region.spans) > _MANY:
                 cut, split = (end, True) if found is None else (found, False)
                 break
             window = min(window * 2, ceiling)
@@ -190,11 +200,19 @@ class _Pager:
         made.split = split
         return made
 
-    def around(self, offset: int) -> Page:
-        """A page with the turn at an offset somewhere in its middle."""
-        size = self._view.size
-        line = min(self._source.preceding(min(offset, size) + 1), max(0, size - 1))
-        half = _Pager(self._view, max(self._window // 2, FLOOR), 1, self._state)
+    def around(self, key: str) -> Page:
+        """A page with a turn somewhere in its middle. What it is may be told by lines that stand far in front of it."""
+        size, reach = self._view.size, max(self._window // 2, FLOOR)
+        line = min(self._source.preceding(min(_place(key), size) + 1), max(0, size - 1))
+        made = self._around(line, reach)
+        while made.start > 0 and reach < _SEARCHED and all(turn.key != key for turn in made.turns):
+            reach *= 2
+            made = self._around(line, reach)
+        return made
+
+    def _around(self, line: int, reach: int) -> Page:
+        """A page with what stands on a line, and so much in front of it."""
+        half = _Pager(self._view, reach, 1, self._state)
         start = half.before(_Cursor("b", line)).start if line > 0 else 0
         window = line - start + max(self._window // 2, FLOOR)
         while True:
@@ -208,28 +226,37 @@ class _Pager:
         size = self._view.size
         if size == cursor.seen and cursor.state == self._state:
             made = self._page(self._view.region(size, size), size, size, followed=True, tip=None)
-            made.after, made.before = text, None
+            made.after, made.before, made.warnings = text, None, ()
             return made
         is_other = self._source.mark(cursor.offset) != cursor.mark
-        if is_other or size < cursor.seen or size - cursor.seen > CEILING:
+        is_behind = size - cursor.seen > CEILING or self._is_crowded(cursor.seen, size)
+        if is_other or size < cursor.seen or is_behind:
             return self._end_anew()
         return self._since(cursor) or self._end_anew()
 
     def _since(self, cursor: _Cursor) -> Page | None:
         """From the first turn that a new reader gets otherwise on; None where that is too far back."""
-        size, reach = self._view.size, self._window
+        size, reach, grows = self._view.size, self._window, True
         while True:
             low = max(0, min(cursor.offset, cursor.seen - reach))
-            region = self._view.region(self._source.preceding(low + 1) if low else 0, size)
-            is_last = region.start == 0 or reach >= CEILING
+            first = self._source.preceding(low + 1) if low else 0
+            if self._is_crowded(first, size) and reach > FLOOR:
+                reach, grows = max(reach // 2, FLOOR), False
+                continue
+            region = self._view.region(first, size)
+            is_last = region.start == 0 or reach >= CEILING or not grows
             start = region.changed_from(cursor.seen, cursor.offset, is_last=is_last)
             if start is not None:
                 made = self._page(region, start, size, followed=True, tip=None)
                 made.resent = sum(turn.offset < cursor.seen for turn in made.turns)
-                return made
+                return made if made.resent <= _MANY else None
             if is_last:
                 return None
             reach *= 2
+
+    def _is_crowded(self, start: int, end: int) -> bool:
+        """Whether there are too many lines to read, blank ones too."""
+        return start < end and self._source.count(start, end) > _MOST_LINES
 
     def _end_anew(self) -> Page:
         """The end, for a follower who has what is not so any more, or too little."""
@@ -245,6 +272,8 @@ class _Pager:
         made.size = view.size
         made.at_end = end >= size
         made.before = self._before(start, first, made.tip) if start > 0 else None
+        if made.at_end and (start < end or size == 0):
+            made.warnings += tuple(view.found_at_opening(start))
         if made.at_end:
             settled = unsettled_from(inside, size)
             mark = self._source.mark(settled)

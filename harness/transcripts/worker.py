@@ -28,8 +28,9 @@ from pathlib import Path
 from typing import IO, Any, ParamSpec, TypeVar
 
 from harness.errors import HarnessError
+from harness.transcripts.telling import Sparing, Tell
 
-__all__ = ["in_worker", "serve"]
+__all__ = ["in_worker", "serve", "told_by_worker"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -58,7 +59,18 @@ async def in_worker(fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) ->
     The function and what goes in and out have to be picklable; it may be run a second time, where a worker was
     killed from outside. A cancelled call stops the worker at once.
     """
-    job = _Job(pickle.dumps((fn, args, kwargs)))
+    return await _worked(_Job(pickle.dumps((fn, args, kwargs, False))))  # type: ignore[no-any-return]  # what fn gives
+
+
+async def told_by_worker(tell: Tell, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
+    """The same, for a function that takes a `tell`: what it tells comes here, in a thread of its own.
+
+    A call that is made a second time begins to tell anew.
+    """
+    return await _worked(_Job(pickle.dumps((fn, args, kwargs, True)), tell))  # type: ignore[no-any-return]  # as above
+
+
+async def _worked(job: _Job) -> Any:
     work = asyncio.get_running_loop().run_in_executor(_threads(), job.run)
     try:
         succeeded, found = await asyncio.shield(work)
@@ -70,8 +82,7 @@ async def in_worker(fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) ->
         raise
     if not succeeded:
         raise found
-    result: T = found
-    return result
+    return found
 
 
 class _Ended(HarnessError):
@@ -81,8 +92,9 @@ class _Ended(HarnessError):
 class _Job:
     """One call: `run` in a thread, `stop` from any other."""
 
-    def __init__(self, request: bytes) -> None:
+    def __init__(self, request: bytes, tell: Tell | None = None) -> None:
         self._request = request
+        self._tell = tell
         self._lock = threading.Lock()
         self._worker: _Worker | None = None
         self._is_stopped = False
@@ -112,7 +124,7 @@ class _Job:
             _idle.give(worker)
             self._check()
         try:
-            answer = worker.call(self._request)
+            answer = worker.call(self._request, self._tell)
         except BaseException:
             worker.stop()
             raise
@@ -152,20 +164,24 @@ class _Worker:
         """Whether it lives, and was started by this process and not by one that forked."""
         return self._pid == os.getpid() and self._process.poll() is None
 
-    def call(self, request: bytes) -> tuple[bool, Any]:
+    def call(self, request: bytes, tell: Tell | None = None) -> tuple[bool, Any]:
         """Send a request and wait for the answer: whether it succeeded, and what it gave or raised."""
         stdin, stdout = self._process.stdin, self._process.stdout
         if stdin is None or stdout is None:
             raise HarnessError("a worker process has no pipes; this is a fault of the library")
         try:
             _write(stdin, request)
-            answer: tuple[bool, Any] = pickle.Unpickler(_Pieces(stdout)).load()  # noqa: S301 - our own process wrote it
+            answer: tuple[bool | None, Any] = _load(stdout)
+            while answer[0] is None:
+                if tell is not None:
+                    tell(*answer[1])
+                answer = _load(stdout)
         except OSError as error:
             raise _Ended(f"a worker process broke off: {error}; try again") from error
         except (EOFError, pickle.UnpicklingError):
             code = self._process.wait()
             raise _Ended(f"a worker process ended with code {code}; try again with less at once") from None
-        return answer
+        return bool(answer[0]), answer[1]
 
     def kill(self) -> None:
         """End it, whatever it does, and do not wait for its end."""
@@ -206,6 +222,12 @@ class _Pieces:
 
     def readline(self) -> bytes:
         return self._pipe.readline()
+
+
+def _load(pipe: IO[bytes]) -> tuple[bool | None, Any]:
+    """The next thing that a worker has to say: how it ended, or, with None, how far it has come."""
+    found: tuple[bool | None, Any] = pickle.Unpickler(_Pieces(pipe)).load()  # noqa: S301 - our own process wrote it
+    return found
 
 
 class _Idle:
@@ -250,15 +272,23 @@ def serve() -> None:
     incoming, outgoing = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever prints must not get between the answers
     while (request := _read(incoming)) is not None:
-        outgoing.write(_answer(request))
-        outgoing.flush()
+        _say(outgoing, _answer(request, Sparing(lambda done, total: _say(outgoing, _packed(None, (done, total))))))
         gc.collect()
 
 
-def _answer(request: bytes) -> bytes:
+def _say(outgoing: IO[bytes], raw: bytes) -> None:
+    outgoing.write(raw)
+    outgoing.flush()
+
+
+def _packed(succeeded: bool | None, found: Any) -> bytes:
+    return pickle.dumps((succeeded, found), protocol=pickle.HIGHEST_PROTOCOL)
+
+
+def _answer(request: bytes, tell: Tell) -> bytes:
     try:
-        fn, args, kwargs = pickle.loads(request)  # noqa: S301 - the process that started us wrote it
-        return pickle.dumps((True, fn(*args, **kwargs)), protocol=pickle.HIGHEST_PROTOCOL)
+        fn, args, kwargs, tells = pickle.loads(request)  # noqa: S301 - the process that started us wrote it
+        return _packed(True, fn(*args, **kwargs, tell=tell) if tells else fn(*args, **kwargs))
     except Exception as error:  # noqa: BLE001 - whatever it is, the caller is to get it
         return _failure(error)
 

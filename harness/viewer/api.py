@@ -10,14 +10,20 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from harness.errors import SessionNotFound
-from harness.filesystem import pool
-from harness.filesystem.confined import inside
-from harness.viewer import ledgers
-from harness.viewer.branches import branches, piece_of, turns_at
-from harness.viewer.desk import Child, Desk, asked_for, block_asked_for, json_answer, words_asked_for
+from harness.viewer import audits
+from harness.viewer.branches import turns_at
+from harness.viewer.desk import (
+    NO_LEDGER,
+    Child,
+    Desk,
+    Opened,
+    asked_for,
+    block_asked_for,
+    json_answer,
+    number_asked_for,
+    words_asked_for,
+)
 from harness.viewer.rows import row_of
-from harness.viewer.seen import seen_by
 from harness.viewer.shelf import Item
 from harness.viewer.shown import cut, printed
 from harness.viewer.window import rest
@@ -51,17 +57,22 @@ class _Api:
             return json_answer({"key": opened.item.key, "title": cut(opened.item.title), **found, "children": shown})
         # The page's script needs no more than where the turns are: of a long session the rest is many megabytes.
         prompts = [{"key": prompt["key"]} for prompt in found["outline"]["prompts"]]
-        outline = {"keys": found["outline"]["keys"], "prompts": prompts}
+        outline = {**found["outline"], "prompts": prompts}
         html = await self._summary(request, opened.item, found, children)
         named = [{name: str(printed(value)) for name, value in _told(child).items()} for child in children]
         return json_answer({"outline": outline, "children": named, "html": html})
 
+    async def counting(self, request: Request) -> Response:
+        opened = await self._desk.opened(request)
+        found = self._desk.counting(opened)
+        return json_answer({} if found is None else {"done": found[0], "total": found[1]})
+
     async def turns(self, request: Request) -> Response:
         opened = await self._desk.opened(request)
         where, cursor = asked_for(request)
-        if not request.query_params.get("html"):
-            return json_answer(await self._desk.window(opened, where, cursor, whole=True))
         found = await self._desk.window(opened, where, cursor)
+        if not request.query_params.get("html"):
+            return json_answer(found)
         pieces = await self._desk.pieces(request, opened.item, found["turns"])
         shown = [
             {**{name: turn[name] for name in _OF_A_TURN if name in turn}, "html": html}
@@ -88,41 +99,42 @@ class _Api:
         return json_answer(await self._desk.search(opened, query, cursor))
 
     async def ledger(self, request: Request) -> Response:
-        ledger = await self._ledger(request)
-        return json_answer(
-            {
-                "ok": ledger.report.ok,
-                "findings": [finding.to_dict() for finding in ledger.report.findings],
-                "usage": ledgers.usage(ledger).to_dict(rows=True),
-                "events": ledgers.events(ledger),
-                "branches": [piece.to_dict() for piece in branches(ledger)],
-            }
-        )
+        opened, start = await self._own(request), number_asked_for(request)
+        audit = await self._desk.whole(opened, audits.audit, start)
+        if request.query_params.get("html"):
+            shown = {"key": opened.item.key, "audit": audit, "start": start}
+            html = await self._desk.piece(request, "audit.html", **shown)
+            return json_answer({"html": html, "decisions": await self._desk.piece(request, "decisions.html", **shown)})
+        found = await self._desk.read(opened, audits.requests, "tail", None)
+        return json_answer({**audit, "usage": {**audit["usage"], **found}})
+
+    async def requests(self, request: Request) -> Response:
+        opened = await self._own(request)
+        return json_answer(await self._desk.read(opened, audits.requests, *asked_for(request)))
 
     async def branch(self, request: Request) -> Response:
-        opened = await self._desk.opened(request)
-        piece = piece_of(await self._ledger(request), request.path_params["branch"])
-        lines = frozenset(entry.offset for entry in piece.entries)
-        return json_answer({**piece.to_dict(), "turns": await self._desk.whole(opened, turns_at, lines)})
+        opened = await self._own(request)
+        piece, lines, _ = await self._desk.whole(opened, audits.branch, request.path_params["branch"])
+        return json_answer({**piece, "turns": await self._desk.whole(opened, turns_at, lines)})
 
     async def request(self, request: Request) -> Response:
-        ledger = await self._ledger(request)
-        seen = await pool.run(seen_by, ledger, request.path_params["request"])
+        opened = await self._own(request)
+        seen = await self._desk.whole(opened, audits.seen, request.path_params["request"], 0, 0)
         return json_answer(
             {
                 "at": seen.at,
                 "policy": seen.policy,
                 **{name: getattr(seen.context, name) for name in _CONTEXT},
-                "log": [{"key": line.row.key, "sent": line.sent} for line in seen.log],
+                "log": [{"key": key, "sent": sent} for key, sent in seen.marks],
                 **({"selection": [choice.to_dict() for choice in seen.choices]} if seen.choices else {}),
             }
         )
 
-    async def _ledger(self, request: Request) -> ledgers.Ledger:
-        item = (await self._desk.opened(request)).item
-        if not item.is_ours:
-            raise SessionNotFound("this session is of another harness and has no ledger; its turns are all there is")
-        return await pool.run(inside, item.folder, ledgers.open_ledger, item.source)
+    async def _own(self, request: Request) -> Opened:
+        opened = await self._desk.opened(request)
+        if not opened.item.is_ours:
+            raise HTTPException(404, NO_LEDGER)
+        return opened
 
     async def _summary(self, request: Request, item: Item, found: dict[str, Any], children: Sequence[Child]) -> str:
         return await self._desk.piece(
@@ -154,10 +166,12 @@ def api_routes(desk: Desk) -> list[Route]:
     return [
         Route("/api/sessions", api.sessions),
         Route("/api/sessions/{key}", api.session),
+        Route("/api/sessions/{key}/counting", api.counting),
         Route("/api/sessions/{key}/turns", api.turns),
         Route("/api/sessions/{key}/turns/{turn}", api.turn),
         Route("/api/sessions/{key}/search", api.search),
         Route("/api/sessions/{key}/ledger", api.ledger),
+        Route("/api/sessions/{key}/requests", api.requests),
         Route("/api/sessions/{key}/requests/{request}", api.request),
         Route("/api/sessions/{key}/branches/{branch}", api.branch),
     ]

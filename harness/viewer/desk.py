@@ -21,7 +21,8 @@ from harness.text import dumps
 from harness.transcripts import in_worker
 from harness.transcripts.refusing import path_text
 from harness.transcripts.windows import Where
-from harness.viewer.overview import overview
+from harness.transcripts.worker import told_by_worker
+from harness.viewer.overview import overview_in
 from harness.viewer.rendering import rendered
 from harness.viewer.rows import row_of
 from harness.viewer.searching import MAX_QUERY, search
@@ -52,6 +53,10 @@ Access: TypeAlias = Callable[[Request], Awaitable[Shelf | None] | Shelf | None]
 _WHERE = frozenset({"tail", "head", "before", "after", "around"})
 NO_PLACE = "That place in the session is none; begin again at its end."
 """What is said of a cursor or key that leads nowhere."""
+NO_WINDOW = "where= is one of tail, head, before, after and around, and cursor= what an earlier answer gave."
+"""What is said of a window that cannot be."""
+NO_LEDGER = "This session is of another harness and has no ledger; its turns are all there is."
+"""What is said to who asks for what only a ledger has."""
 MAX_CURSOR = 500
 """Characters of a cursor."""
 _WHOLE = 3
@@ -104,11 +109,9 @@ class Desk:
         shelf = await self.shelf(request)
         return Opened(shelf, await shelf.find(request.path_params["key"]))
 
-    async def window(
-        self, opened: Opened, where: Where, cursor: str | None, min_turns: int = 12, *, whole: bool = False
-    ) -> dict[str, Any]:
-        """A page of a session in its JSON form; without `whole` turns are cut to what is shown at once."""
-        return await self.read(opened, window, where, cursor, min_turns, whole=whole)
+    async def window(self, opened: Opened, where: Where, cursor: str | None, min_turns: int = 12) -> dict[str, Any]:
+        """A page of a session in its JSON form, of each turn as much as is shown at once."""
+        return await self.read(opened, window, where, cursor, min_turns)
 
     async def read(
         self, opened: Opened, work: Callable[Concatenate[Path, str, P], T], *args: P.args, **kwargs: P.kwargs
@@ -124,8 +127,22 @@ class Desk:
             return await self.whole(opened, search, query, cursor)
 
     async def overview(self, opened: Opened) -> dict[str, Any]:
-        """The whole session in figures, read in a worker process."""
-        return await self.whole(opened, overview)
+        """The whole session in figures, read in a worker process; meanwhile `counting` says how far it has come."""
+        counting, key, item = opened.shelf.share.counting, opened.item.key, opened.item
+
+        def tell(done: int, total: int) -> None:
+            counting[key] = done, total
+
+        try:
+            async with opened.shelf.share.whole, self._turnstile:
+                return await told_by_worker(tell, overview_in, item.folder, item.source, item.session_id)
+        finally:
+            counting.pop(key, None)
+
+    @staticmethod
+    def counting(opened: Opened) -> tuple[int, int] | None:
+        """How many bytes were read for the overview that its visitor waits for, and of how many; None without one."""
+        return opened.shelf.share.counting.get(opened.item.key)
 
     async def whole(
         self, opened: Opened, work: Callable[Concatenate[Path, str, P], T], *args: P.args, **kwargs: P.kwargs
@@ -220,7 +237,7 @@ def asked_for(request: Request) -> tuple[Where, str | None]:
         if query.get(short):
             where, cursor = means, query[short]
     if where not in _WHERE or len(cursor or "") > MAX_CURSOR:
-        raise HTTPException(400)
+        raise HTTPException(400, NO_WINDOW)
     return cast(Where, where), cursor
 
 

@@ -9,26 +9,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.filesystem.confined import inside
 from harness.sessions.catalog.prices import find_price
 from harness.transcripts import Page, page, stitched, summary
+from harness.transcripts.telling import Tell
 from harness.viewer.shown import cut, first_words
 from harness.viewer.window import MOST_WARNINGS
 
-__all__ = ["overview"]
+__all__ = ["overview", "overview_in"]
 
 _WINDOW = 1024 * 1024
 _CAP = 500
 """Characters of a block that are enough to name a prompt."""
 
 
-def overview(source: Path, session_id: str) -> dict[str, Any]:
+def overview(source: Path, session_id: str, tell: Tell | None = None) -> dict[str, Any]:
     """Head, census, warnings, outline and the points in time of one session.
 
-    Goes through it page by page: of the turns no more than one page is held at a time. Raises what `page` raises.
+    Goes through it twice: counting, then page by page, of whose turns no more than one page is held at a time. `tell`
+    is given how many bytes of both were read, and of how many. Raises what `page` raises.
     """
-    whole = summary(source, session_id).to_dict()
+    whole = summary(source, session_id, tell=tell and _doubled(tell)).to_dict()
     warnings = whole["warnings"]
-    parts = [_part(found) for found in _pages(source, session_id)][::-1]
+    parts = [_part(found) for found in _pages(source, session_id, tell)][::-1]
     spent = [each for part in parts for each in part["requests"]]
     cost = _cost(spent)
     return {
@@ -40,6 +43,8 @@ def overview(source: Path, session_id: str) -> dict[str, Any]:
         "outline": {
             "keys": [key for part in parts for key in part["keys"]],
             "prompts": [prompt for part in parts for prompt in part["prompts"]],
+            "end": parts[-1]["end"],
+            "after": parts[-1]["after"],
         },
         "requests": [_cut(each) for each in spent],
         "moments": [moment for part in parts for moment in part["moments"]],
@@ -47,16 +52,27 @@ def overview(source: Path, session_id: str) -> dict[str, Any]:
     }
 
 
-def _pages(source: Path, session_id: str) -> Iterator[Page]:
+def overview_in(folder: Path, source: Path, session_id: str, *, tell: Tell) -> dict[str, Any]:
+    """The same of a session that is in this folder, wherever a link leads."""
+    return inside(folder, overview, source, session_id, tell)
+
+
+def _doubled(tell: Tell) -> Tell:
+    return lambda done, total: tell(done, 2 * total)
+
+
+def _pages(source: Path, session_id: str, tell: Tell | None) -> Iterator[Page]:
     """All pages, from the end: which branch a turn is on is known from what comes after it."""
     found = page(source, session_id, window=_WINDOW, cap=_CAP)
     yield found
     while found.before is not None:
+        if tell is not None:
+            tell(2 * found.size - found.start, 2 * found.size)
         found = page(source, session_id, where="before", cursor=found.before, window=_WINDOW, cap=_CAP)
         yield found
 
 
-def _part(found: Page) -> dict[str, list[Any]]:
+def _part(found: Page) -> dict[str, Any]:
     """What an overview needs of a page's turns."""
     turns = stitched(found.turns)
     return {
@@ -64,6 +80,8 @@ def _part(found: Page) -> dict[str, list[Any]]:
         "prompts": [_prompt(turn) for turn in turns if turn["kind"] in ("prompt", "queued")],
         "requests": [_request(turn) for turn in turns if turn.get("usage")],
         "moments": list(_moments(turns, found.turns)),
+        "end": found.end,
+        "after": found.after,
     }
 
 

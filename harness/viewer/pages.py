@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from markupsafe import Markup
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from harness.errors import SessionNotFound
 from harness.filesystem import pool
-from harness.filesystem.confined import inside
 from harness.transcripts.refusing import path_text
-from harness.viewer import ledgers
+from harness.viewer import audits
 from harness.viewer.bounds import fitted
-from harness.viewer.branches import branches, key_of_end, piece_of, turns_at
+from harness.viewer.branches import turns_at
 from harness.viewer.days import days_of
-from harness.viewer.desk import Desk, Opened, asked_for, block_asked_for, number_asked_for, words_asked_for
+from harness.viewer.desk import NO_LEDGER, Desk, Opened, asked_for, block_asked_for, number_asked_for, words_asked_for
 from harness.viewer.files import is_database
 from harness.viewer.pictures import timeline, tokens
 from harness.viewer.rows import row_of
-from harness.viewer.seen import seen_by
 from harness.viewer.shelf import Item
 from harness.viewer.window import rest
 
@@ -33,10 +31,10 @@ SHOWN = 40
 _LISTED = 500
 _BRANCH = 100
 """Turns on one page of a branch."""
+_AT_ONCE = 4_000_000
+"""Bytes of a ledger up to which its page waits until the whole was read."""
 _BESIDE = 200
 """Messages of a request, and lines of the log beside them, on one page."""
-
-T = TypeVar("T")
 
 
 class _Pages:
@@ -94,9 +92,7 @@ class _Pages:
         found = await self._desk.overview(opened)
         requests, budget = found["requests"], None
         if opened.item.is_ours:
-            ledger = await pool.run(inside, opened.item.folder, ledgers.open_ledger, opened.item.source)
-            requests = [{"usage": row.tokens} for row in ledgers.usage(ledger).rows]
-            budget = ledgers.context_window(ledger)
+            requests, budget = await self._desk.whole(opened, audits.spent)
         return await self._desk.html(
             request,
             "pictures.html",
@@ -107,24 +103,27 @@ class _Pages:
         )
 
     async def ledger(self, request: Request) -> Response:
-        item = (await self._own(request)).item
-        ledger = await pool.run(inside, item.folder, ledgers.open_ledger, item.source)
+        opened, start = await self._own(request), number_asked_for(request)
+        is_asked = bool({"whole", "from"} & set(request.query_params))
+        is_short = (opened.item.candidate.size or 0) <= _AT_ONCE
+        found = await self._desk.read(opened, audits.requests, "tail", None)
+        audit = await self._desk.whole(opened, audits.audit, start) if is_short or is_asked else None
         return await self._desk.html(
-            request,
-            "ledger.html",
-            item=item,
-            ledger=ledger,
-            usage=ledgers.usage(ledger),
-            events=ledgers.events(ledger),
-            branches=[piece.to_dict() for piece in branches(ledger)],
+            request, "ledger.html", item=opened.item, key=opened.item.key, found=found, audit=audit, start=start
+        )
+
+    async def requests(self, request: Request) -> Response:
+        opened = await self._own(request)
+        found = await self._desk.read(opened, audits.requests, *asked_for(request))
+        at = request.query_params.get("at", "")
+        return await self._desk.html(
+            request, "requests.html", item=opened.item, key=opened.item.key, found=found, at=at
         )
 
     async def branch(self, request: Request) -> Response:
         opened = await self._own(request)
         item = opened.item
-        ledger = await pool.run(inside, item.folder, ledgers.open_ledger, item.source)
-        piece = piece_of(ledger, request.path_params["branch"])
-        lines = frozenset(entry.offset for entry in piece.entries)
+        piece, lines, left_at = await self._desk.whole(opened, audits.branch, request.path_params["branch"])
         turns = await self._desk.whole(opened, turns_at, lines)
         start = min(number_asked_for(request), max(0, len(turns) - 1))
         shown = await pool.run(fitted, turns[start : start + _BRANCH])
@@ -132,27 +131,24 @@ class _Pages:
             request,
             "branch.html",
             item=item,
-            piece=piece.to_dict(),
-            left_at=key_of_end(piece.left) if piece.left else None,
+            piece=piece,
+            left_at=left_at,
             turns=await self._desk.pieces(request, item, shown),
             earlier=max(0, start - _BRANCH) if start else None,
             later=start + _BRANCH if start + _BRANCH < len(turns) else None,
         )
 
     async def request(self, request: Request) -> Response:
-        item = (await self._own(request)).item
-        ledger = await pool.run(inside, item.folder, ledgers.open_ledger, item.source)
-        seen = await pool.run(seen_by, ledger, request.path_params["request"])
-        most = max(len(seen.sent), len(seen.log))
-        start = min(number_asked_for(request), max(0, most - 1))
+        opened, start = await self._own(request), number_asked_for(request)
+        item = opened.item
+        seen = await self._desk.whole(opened, audits.seen, request.path_params["request"], start, _BESIDE)
+        most = max(seen.counts)
         return await self._desk.html(
             request,
             "request.html",
             item=item,
             request_id=request.path_params["request"],
             seen=seen,
-            sent=_back_from(seen.sent, start),
-            log=_back_from(seen.log, start),
             newer=max(0, start - _BESIDE) if start else None,
             older=start + _BESIDE if start + _BESIDE < most else None,
         )
@@ -160,7 +156,7 @@ class _Pages:
     async def _own(self, request: Request) -> Opened:
         opened = await self._desk.opened(request)
         if not opened.item.is_ours:
-            raise SessionNotFound("this session is of another harness and has no ledger; its turns are all there is")
+            raise HTTPException(404, NO_LEDGER)
         return opened
 
 
@@ -174,6 +170,7 @@ def page_routes(desk: Desk) -> list[Route]:
         Route("/sessions/{key}/search", pages.search),
         Route("/sessions/{key}/pictures", pages.pictures),
         Route("/sessions/{key}/ledger", pages.ledger),
+        Route("/sessions/{key}/requests", pages.requests),
         Route("/sessions/{key}/requests/{request}", pages.request),
         Route("/sessions/{key}/branches/{branch}", pages.branch),
     ]
@@ -184,12 +181,6 @@ def _fits(item: Item, query: str) -> bool:
     named = (item.title, found.cwd, found.model, found.format, item.session_id, found.tenant, found.agent)
     text = " ".join(str(part or "") for part in named)
     return query.casefold() in text.casefold()
-
-
-def _back_from(rows: Sequence[T], start: int) -> Sequence[T]:
-    """Of the rows that are shown beside others the part that ends so many of them in front of the last."""
-    end = max(0, len(rows) - start)
-    return rows[max(0, end - _BESIDE) : end]
 
 
 def _without_children(items: Sequence[Item]) -> list[Item]:

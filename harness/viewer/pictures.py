@@ -54,7 +54,7 @@ def tokens(requests: Sequence[Mapping[str, Any]], budget: int | None = None) -> 
     figures = [_figures(request["usage"]) for request in requests if isinstance(request.get("usage"), dict)]
     bars = [_largest(group) for group in _groups(figures)]
     top = max([sum(bar) for bar in bars] + [budget or 0], default=0)
-    if not top:
+    if not bars or not top:
         return Markup()
     step = (WIDTH - LEFT) / len(bars)
     drawn = [piece for at, bar in enumerate(bars) for piece in _stack(bar, LEFT + at * step, step, top)]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from harness.errors import SessionNotFound
 from harness.messages import MessageDict
@@ -12,7 +12,7 @@ from harness.sessions.ledger.reading import active_path
 from harness.sessions.lines.entries import Entry
 from harness.sessions.selection.context_at import ContextAt, context_of
 from harness.viewer.bounds import bounded
-from harness.viewer.ledgers import Ledger
+from harness.viewer.ledgers import Lines
 from harness.viewer.rows import Row, row_of
 from harness.viewer.selection import Choice, Form, choices_of
 
@@ -34,6 +34,8 @@ _NAMED: Mapping[Form, str] = {
 }
 _NONE: Mapping[str, str] = {}
 
+T = TypeVar("T")
+
 
 class Logged(NamedTuple):
     """A line of the conversation, and whether the request showed it, by itself or as a part of a message.
@@ -46,9 +48,24 @@ class Logged(NamedTuple):
     how: str = ""
 
 
+class _Line(NamedTuple):
+    """A line of the conversation before it is made a row."""
+
+    entry: Entry
+    message: MessageDict
+    sent: bool
+    how: str
+
+
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A request. `choices` are its selection, where it did not show all of the conversation since the boundary."""
+    """A request. `choices` are its selection, where it did not show all of the conversation since the boundary.
+
+    sent    of its messages those that stand on the page
+    log     of the lines those that stand beside them
+    counts  how many messages and lines there are in all
+    marks   of each line its turn's key, empty for one without a turn, and whether it was sent
+    """
 
     at: str
     policy: str
@@ -56,10 +73,15 @@ class Seen:
     context: ContextAt
     sent: Sequence[Row]
     log: Sequence[Logged]
+    counts: tuple[int, int]
+    marks: Sequence[tuple[str, bool]]
 
 
-def seen_by(ledger: Ledger, request_id: str) -> Seen:
-    """The request of that id. Blocks while it works. Raises `SessionNotFound`."""
+def seen_by(ledger: Lines, request_id: str, start: int = 0, most: int | None = None) -> Seen:
+    """The request of that id, with the `most` messages and lines in front of the last `start`; all of them without.
+
+    Blocks while it works. Raises `SessionNotFound`.
+    """
     begin = next((each for each in ledger.entries if each.kind == "request_begin" and each.id == request_id), None)
     if begin is None:
         raise SessionNotFound("there is no such request in this ledger; its page lists those there are")
@@ -69,30 +91,40 @@ def seen_by(ledger: Ledger, request_id: str) -> Seen:
     lines = {str(_message(each).get("id")): each for each in path if each.kind == "message"}
     choices = choices_of(begin.data.get("select"), path)
     named = {choice.message: _NAMED[choice.form] for choice in reversed(choices) if choice.form in _NAMED}
+    log = list(_log(path, {str(message.get("id")): message for message in context.messages}, choices))
     return Seen(
         at=str(begin.data.get("timestamp", "")),
         policy=str(begin.data.get("policy", "")),
         choices=choices,
         context=context,
-        sent=[_row(message, lines.get(str(message.get("id"))), named) for message in context.messages],
-        log=_log(path, {str(message.get("id")): message for message in context.messages}, choices),
+        sent=[
+            _row(message, lines.get(str(message.get("id"))), named)
+            for message in _back_from(context.messages, start, most)
+        ],
+        log=[Logged(_row(line.message, line.entry), line.sent, line.how) for line in _back_from(log, start, most)],
+        counts=(len(context.messages), len(log)),
+        marks=[(_key(line.entry), line.sent) for line in log],
     )
 
 
-def _log(path: Sequence[Entry], sent: Mapping[str, MessageDict], choices: Sequence[Choice]) -> list[Logged]:
+def _back_from(rows: Sequence[T], start: int, most: int | None) -> Sequence[T]:
+    """Of the rows that are shown beside others the part that ends so many of them in front of the last."""
+    end = max(0, len(rows) - start)
+    return rows[0 if most is None else max(0, end - most) : end]
+
+
+def _log(path: Sequence[Entry], sent: Mapping[str, MessageDict], choices: Sequence[Choice]) -> Iterator[_Line]:
     shown = {
         turn.key: choice.how for choice in choices if choice.form not in ("whole", "line") for turn in choice.turns
     }
     prompts = {each.id: str(_message(each).get("id")) for each in path if each.kind == "message"}
-    made = []
     for entry in path:
         if entry.kind == "message":
             prompt = sent.get(prompts.get(str(entry.data.get("turnId")), ""))
             how = shown.get(f"b{entry.offset}", "") if entry.data.get("turnId") == entry.id else ""
-            made.append(Logged(_row(_message(entry), entry), _is_sent(_message(entry), sent, prompt), how))
+            yield _Line(entry, _message(entry), _is_sent(_message(entry), sent, prompt), how)
         elif entry.kind == "compaction":
-            made.append(Logged(_row(_summary(entry), entry), entry.id in sent))
-    return made
+            yield _Line(entry, _summary(entry), entry.id in sent, "")
 
 
 def _is_sent(message: MessageDict, sent: Mapping[str, MessageDict], prompt: MessageDict | None) -> bool:
@@ -112,10 +144,14 @@ def _summary(entry: Entry) -> MessageDict:
     return {"id": entry.id, "role": "summary", "content": [text]}
 
 
+def _key(entry: Entry) -> str:
+    return f"b{entry.offset}" if entry.kind == "message" else ""
+
+
 def _row(message: Mapping[str, Any], entry: Entry | None, names: Mapping[str, str] = _NONE) -> Row:
     """A row; it leads to its line where it has one of its own."""
     kind = _KINDS.get(str(message.get("role")), "compaction")
-    key = f"b{entry.offset}" if entry and entry.kind == "message" else ""
+    key = _key(entry) if entry else ""
     at = entry.data.get("timestamp") if entry else None
     content = message.get("content")
     turn = {**message, "content": content if isinstance(content, list) else [], "kind": kind, "key": key, "at": at}

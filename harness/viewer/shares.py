@@ -22,3 +22,5 @@ class Share:
         self.pages = asyncio.Semaphore(_PAGES)
         self.whole = asyncio.Semaphore(_WHOLE)
         self.made = asyncio.Semaphore(_MADE)
+        self.counting: dict[str, tuple[int, int]] = {}
+        """How many bytes were read, and of how many, of the sessions that are being counted, by their keys."""

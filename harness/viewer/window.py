@@ -17,12 +17,10 @@ MOST_WARNINGS = 200
 _BYTES = 128 * 1024
 
 
-def window(
-    source: Path, session_id: str, where: Where, cursor: str | None, min_turns: int, *, whole: bool
-) -> dict[str, Any]:
-    """A page in its JSON form, with the first warnings only.
+def window(source: Path, session_id: str, where: Where, cursor: str | None, min_turns: int) -> dict[str, Any]:
+    """A page in its JSON form, with the first warnings only, and of its turns as much as is shown at once.
 
-    Without `whole`, turns are cut to what is shown at once. Blocks: run it in a worker. Raises what `page` raises.
+    Blocks: run it in a worker. Raises what `page` raises.
     """
     found = page(source, session_id, where=where, cursor=cursor, window=_BYTES, min_turns=min_turns)
     blocked, left_out = found.blocked, len(found.warnings) - MOST_WARNINGS
@@ -30,7 +28,7 @@ def window(
     made = {**found.to_dict(), "blocked": blocked}
     if left_out > 0:
         made["warningsLeftOut"] = left_out
-    return made if whole else {**made, "turns": fitted(made["turns"])}
+    return {**made, "turns": fitted(made["turns"])}
 
 
 def rest(source: Path, session_id: str, key: str, start: int) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """One call at a time on a session, whoever makes it and from wherever."""
 
 import asyncio
+import os
 import subprocess
 import sys
 import threading
@@ -55,6 +56,34 @@ async def test_two_agent_objects_on_one_workspace_share_the_queue(workspace: Pat
     held.let_go.set()
     await second
     assert shown(other_model.requests[0]) == [("user", "first"), ("assistant", "held"), ("user", "second")]
+
+
+@pytest.mark.parametrize("spelling", ["link", "link/../real", "real/sub/.."])
+async def test_a_workspace_is_one_place_however_its_path_is_spelled(tmp_path: Path, spelling: str) -> None:
+    (tmp_path / "real" / "sub").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("real")
+    held = Held()
+    one = agent_of(tmp_path / "real", ScriptedModel([held]))
+    other = agent_of(Path(os.path.join(tmp_path, spelling)), ScriptedModel())
+    call = one.call("first", ALICE)
+    call.start()
+    await held.asked.wait()
+    assert other.running(ALICE) is call
+    held.let_go.set()
+    await call
+
+
+async def test_an_open_workspace_stays_where_it_was_when_the_link_to_it_is_turned(tmp_path: Path) -> None:
+    for name in ("blue", "green"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "now").symlink_to("blue")
+    async with agent_of(tmp_path / "now", ScriptedModel(["one", "two"])) as agent:
+        await agent.call("first", ALICE)
+        (tmp_path / "now").unlink()
+        (tmp_path / "now").symlink_to("green")
+        await agent.call("second", ALICE)
+    assert [text for _, _, text in logged(tmp_path / "blue")] == ["first", "one", "second", "two"]
+    assert list((tmp_path / "green").iterdir()) == []
 
 
 async def test_two_agents_of_different_ids_do_not_meet(workspace: Path) -> None:

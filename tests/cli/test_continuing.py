@@ -74,6 +74,8 @@ def test_switch_model_is_noted_once(talk: Path) -> None:
     assert sessions("switch-model monday offline", talk)["compacted"] is False
     assert [entry for entry in entries(talk) if entry.get("kind") == "model_switch"] == []
     assert shown("switch-model monday offline --no-compact", talk) == "monday goes on with offline\n"
+    nothing = "nothing was summed up: no turn is old enough"
+    assert shown("switch-model monday offline", talk) == f"monday goes on with offline; {nothing}\n"
 
 
 def test_handoff_begins_a_session_that_names_the_old_one(talk: Path) -> None:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -236,9 +237,10 @@ def _interruptible() -> None:
 
 
 def test_a_command_says_which_lock_it_waits_for_and_ctrl_c_ends_it_with_130(here: Path) -> None:
-    path = here / FOLDER / "monday.lock"
+    lock = FileLock(path := here / FOLDER / "monday.lock")
+    assert lock.take()
     with (
-        FileLock(path).hold(PATIENCE),
+        ExitStack() as stack,
         subprocess.Popen(
             [*PLAIN, "sessions", "rename", "monday", "title", *WHO.split()],
             cwd=here,
@@ -248,8 +250,24 @@ def test_a_command_says_which_lock_it_waits_for_and_ctrl_c_ends_it_with_130(here
             preexec_fn=_interruptible,  # noqa: PLW1509 - the child of a test starts no threads before
         ) as process,
     ):
+        stack.callback(lock.release)
         assert process.stderr is not None
         line = process.stderr.readline()
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE) == 130
     assert line == f"INFO: waiting up to 30 s for the lock {path}, which another process or call holds\n"
+
+
+def test_a_fault_of_ours_is_an_error_as_any_other_and_shows_its_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("oh")
+
+    monkeypatch.setattr(TenantSessions, "list", broken)
+    within("chat", *WHO.split(), "--session", "monday", "--message", "hi", cwd=tmp_path)
+    done = within("sessions", "list", *WHO.split(), "--json", cwd=tmp_path)
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["error"].startswith("ZeroDivisionError: oh; harness has a fault: report it")
+    assert "Traceback" in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("error: ZeroDivisionError: oh; ")

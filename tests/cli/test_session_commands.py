@@ -112,6 +112,18 @@ def test_turns_that_were_summed_up_are_shown_with_their_numbers(talk: Path) -> N
     assert [turn["number"] for turn in sessions("turns", "monday", cwd=talk)["turns"]] == [1]
 
 
+def test_turns_show_what_the_person_asked_and_nothing_else_also_of_a_turn_that_was_cut_off(talk: Path) -> None:
+    whole = [turn["asked"] for turn in sessions("turns", "monday", cwd=talk)["turns"]]
+    say(talk, "What is cut off?")
+    ledger = talk / FOLDER / "monday.log.jsonl"
+    lines = ledger.read_bytes().splitlines(keepends=True)
+    asked = max(number for number, line in enumerate(lines) if json.loads(line)["type"] == "request_begin")
+    ledger.write_bytes(b"".join(lines[: asked + 1]))
+    found = sessions("turns", "monday", cwd=talk)["turns"]
+    assert [turn["asked"] for turn in found] == [*whole, "What is cut off?"]
+    assert found[-1]["closed"] is False
+
+
 def test_turns_show_where_to_branch_and_branch_goes_back(talk: Path) -> None:
     first, _ = sessions("turns", "monday", cwd=talk)["turns"]
     assert (first["asked"], first["closed"]) == ("My name is Alice.", True)
@@ -289,3 +301,13 @@ def test_nothing_of_a_session_steers_the_terminal(tmp_path: Path) -> None:
     for words in (("turns", "s\x1b[31m"), ("verify", "s\x1b[31m"), ("usage",), ("export", "s\x1b[31m")):
         shown = harness("sessions", *words, *WHO, cwd=tmp_path).stdout
         assert [char for char in shown if not char.isprintable() and char != "\n"] == []
+
+
+def test_a_list_comes_in_pages_newest_first(tmp_path: Path) -> None:
+    for session in ("monday", "tuesday", "wednesday"):
+        say(tmp_path, "It rains.", session)
+    assert [each["id"] for each in sessions("list", cwd=tmp_path)["sessions"]] == ["wednesday", "tuesday", "monday"]
+    page = sessions("list", "--limit", "1", "--after", "wednesday", cwd=tmp_path)
+    assert [each["id"] for each in page["sessions"]] == ["tuesday"]
+    assert sessions("list", "--after", "monday", cwd=tmp_path) == {"sessions": []}
+    assert "there is no session 'sunday' any more" in failed("list", "--after", "sunday", cwd=tmp_path, code=3)

@@ -166,7 +166,7 @@ def test_wrong_usage_is_2_and_what_is_missing_3(tmp_path: Path, words: tuple[str
 
 def test_convert_writes_and_reports(tmp_path: Path) -> None:
     made = harness_json("transcripts", "convert", str(write(tmp_path)), "--to", "markdown", cwd=tmp_path)
-    assert (made["target"], made["out"], made["left_out"]) == ("markdown", f"{SESSION}.md", {"media": 2})
+    assert (made["target"], made["out"], made["left_out"]["media"]) == ("markdown", f"{SESSION}.md", 2)
     assert (tmp_path / f"{SESSION}.md").stat().st_size == made["files"][0]["bytes"]
 
 

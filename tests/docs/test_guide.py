@@ -90,13 +90,13 @@ async def test_a_stream_whose_client_goes_stops_its_call_and_the_same_key_goes_o
     async with HarnessAgent.builder().model(model).tool(wait).workspace(tmp_path).build() as agent:
         namespace: dict[str, Any] = {"agent": agent}
         exec(given("import asyncio, json") + "\n" + given("async def sse"), namespace)
-        pieces = namespace["sse"]("Hello", ctx, "one")
+        pieces = namespace["post"]("Hello", ctx, "one")[1]
         assert '"event": "reasoning_chunk"' in await anext(pieces)
         call = agent.running(ctx)
         assert call is not None
         await pieces.aclose()
         assert isinstance(call.exception(), CallCancelled)
-        again = [piece async for piece in namespace["sse"]("Hello", ctx, "one")]
+        again = [piece async for piece in namespace["post"]("Hello", ctx, "one")[1]]
         assert '"text": "A whole answer."' in again[-1]
         said = [message.text for message in await agent.sessions(ctx).history("monday") if message.role == "user"]
         assert said == ["Hello"]
@@ -126,7 +126,7 @@ async def test_a_client_that_goes_away_from_starlette_is_told_to_hooks_as_one_er
     async with HarnessAgent.builder().model(model).tool(wait).hook(ends).workspace(tmp_path).build() as agent:
         namespace: dict[str, Any] = {"agent": agent}
         exec(given("import asyncio, json") + "\n" + given("async def sse"), namespace)
-        response = StreamingResponse(namespace["sse"]("Hello", ctx, "one"), media_type="text/event-stream")
+        response = StreamingResponse(namespace["post"]("Hello", ctx, "one")[1], media_type="text/event-stream")
         await response({"type": "http"}, receive, send)
         assert told == ["CallCancelled"]
         assert agent.running(ctx) is None

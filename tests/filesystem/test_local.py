@@ -148,7 +148,7 @@ async def test_a_change_that_lasts_elsewhere_is_waited_for_only_so_long(
     monkeypatch.setattr(local_tree, "_TURN_TIMEOUT", 0.05)
     fs = LocalFilesystem(workspace)
     await fs.write("a", "old")
-    with FileLock(workspace / "agents" / "edit.lock").hold(1):
+    async with FileLock(workspace / "agents" / "edit.lock").held_for(1):
         with pytest.raises(FilesystemError, match="try again later"):
             await fs.edit("a", "old", "new")
         assert (await fs.read("a")).text == "old"

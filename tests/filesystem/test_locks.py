@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import FileMissing, PersistenceError, SessionBusy
-from harness.filesystem import FileLock
+from harness.filesystem import FileLock, pool
 
 HOLD = """
 import asyncio, sys, pathlib
@@ -150,11 +150,12 @@ def test_only_the_holder_removes_the_lock_file(lock: FileLock) -> None:
         lock.unlink_and_release()
 
 
-def test_a_short_section_can_be_held_from_a_thread(lock: FileLock) -> None:
-    with lock.hold(1):
-        assert lock.held
-        with pytest.raises(SessionBusy), FileLock(lock.path).hold(0):
-            pass
+async def test_work_that_takes_a_lock_has_it_alone_and_gives_it_back(lock: FileLock) -> None:
+    other = FileLock(lock.path)
+    assert await lock.run(1, lambda: (lock.held, other.take())) == (True, False)
+    assert not lock.held
+    with pytest.raises(ZeroDivisionError):
+        await lock.run(1, lambda: 1 / 0)
     assert not lock.held
 
 
@@ -167,10 +168,22 @@ def test_a_lock_is_taken_at_once_or_not_at_all(lock: FileLock) -> None:
     other.release()
 
 
-def test_a_section_that_fails_releases(lock: FileLock) -> None:
-    with pytest.raises(ZeroDivisionError), lock.hold(1):
-        1 / 0  # noqa: B018  (the error is the point)
-    assert not lock.held
+async def test_work_whose_lock_is_kept_elsewhere_is_refused_when_its_time_is_up(lock: FileLock) -> None:
+    done: list[str] = []
+    async with FileLock(lock.path).held_for(1):
+        with pytest.raises(SessionBusy, match=r"did not release it within 0\.05 s"):
+            await lock.run(0.05, done.append, "done")
+    assert done == []
+
+
+async def test_however_many_wait_for_locks_others_find_a_free_worker(lock: FileLock) -> None:
+    async with FileLock(lock.path).held_for(1):
+        waiting = [asyncio.create_task(FileLock(lock.path).run(20, lambda: None)) for _ in range(20)]
+        assert await pool.run(lambda: "served") == "served"
+        await asyncio.sleep(0.03)
+        assert await FileLock(lock.path.with_name("other.lock")).run(1, lambda: "served") == "served"
+        assert not any(task.done() for task in waiting)
+    await asyncio.gather(*waiting)
 
 
 FORKS = pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")  # forking beside threads is the point
@@ -179,11 +192,7 @@ FORKS = pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 def _exit_busy(lock: FileLock) -> None:
     """Exit with 7 if the inherited lock object is not held here, and the lock is not free either."""
     assert not lock.held
-    try:
-        with lock.hold(0):
-            os._exit(1)
-    except SessionBusy:
-        os._exit(7)
+    os._exit(1 if lock.take() else 7)
 
 
 @FORKS
@@ -270,22 +279,21 @@ async def test_a_disk_without_locks_is_named(lock: FileLock, monkeypatch: pytest
     assert not lock.held
 
 
-def test_a_section_waits_for_the_one_before(lock: FileLock) -> None:
+async def test_work_waits_for_what_is_done_under_the_same_lock(lock: FileLock) -> None:
     order: list[str] = []
-    holding = threading.Event()
+    holding, go_on = threading.Event(), threading.Event()
 
     def first() -> None:
-        with FileLock(lock.path).hold(1):
-            holding.set()
-            threading.Event().wait(0.06)
-            order.append("first")
+        holding.set()
+        go_on.wait()
+        order.append("first")
 
-    thread = threading.Thread(target=first)
-    thread.start()
-    holding.wait()
-    with lock.hold(20):
-        order.append("second")
-    thread.join()
+    one = asyncio.create_task(FileLock(lock.path).run(1, first))
+    await asyncio.to_thread(holding.wait)
+    two = asyncio.create_task(lock.run(20, order.append, "second"))
+    await asyncio.sleep(0.03)
+    go_on.set()
+    await asyncio.gather(one, two)
     assert order == ["first", "second"]
 
 
@@ -297,6 +305,54 @@ def test_a_lock_whose_event_loop_was_closed_goes_to_who_asks_next(lock: FileLock
     assert (lost.held, lock.held) == (False, True)
     lost.release()
     assert lock.held
+
+
+@pytest.mark.parametrize("way", ["acquire", "held_for", "run", "take"])
+def test_a_lost_lock_goes_to_whoever_asks_in_whatever_way(lock: FileLock, way: str) -> None:
+    lost = FileLock(lock.path)
+    asyncio.run(lost.acquire(1))
+
+    async def held_for() -> bool:
+        async with lock.held_for(0):
+            return lock.held
+
+    ways = {
+        "acquire": lambda: asyncio.run(lock.acquire(0)) is None,
+        "held_for": lambda: asyncio.run(held_for()),
+        "run": lambda: asyncio.run(lock.run(0, lambda: lock.held)),
+        "take": lock.take,
+    }
+    assert ways[way]()
+    assert not lost.held
+
+
+@pytest.mark.parametrize("spelling", ["link/s.lock", "real/../link/s.lock", "real/sub/../s.lock", "moved/s.lock"])
+def test_a_lost_lock_is_known_by_its_file_however_its_path_is_spelled(tmp_path: Path, spelling: str) -> None:
+    (tmp_path / "real" / "sub").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("real")
+    lost, other = FileLock(tmp_path / "real" / "s.lock"), FileLock(Path(os.path.join(tmp_path, spelling)))
+    asyncio.run(lost.acquire(1))
+    if spelling.startswith("moved"):
+        (tmp_path / "real").rename(tmp_path / "moved")
+    asyncio.run(other.acquire(0))
+
+    assert (lost.held, other.held) == (False, True)
+    other.release()
+
+
+async def test_a_lost_lock_of_a_folder_that_was_swapped_is_no_lock_of_the_new_one(tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    lost, other, third = (FileLock(tmp_path / "here" / "s.lock") for _ in range(3))
+    await asyncio.to_thread(asyncio.run, lost.acquire(1))
+    (tmp_path / "here").rename(tmp_path / "away")
+    (tmp_path / "here").mkdir()
+    await other.acquire(0)
+    with pytest.raises(SessionBusy):
+        await third.acquire(0)
+
+    assert lost.held
+    lost.release()
+    other.release()
 
 
 async def test_a_lock_whose_event_loop_runs_is_kept(lock: FileLock) -> None:

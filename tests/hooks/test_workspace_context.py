@@ -1,5 +1,6 @@
 """What the workspace tells the model: within a budget, fenced, and nothing of another tenant."""
 
+import os
 import re
 import sys
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from hookkit import put, scope_of
 
 from harness import HarnessAgent, RuntimeContext
+from harness.errors import PersistenceError
 from harness.filesystem import LocalFilesystem
 from harness.hooks import PreCall, SystemPart, WorkspaceContextHook
 from harness.messages import Msg
@@ -158,3 +160,99 @@ async def test_the_prefix_of_a_request_stays_byte_for_byte_the_same(workspace: P
     assert third[: len(second) - 1] == second[:-1]
     assert "session_context" in str(third[-1])
     assert "session_context" not in str(third[:-1])
+
+
+def _bad_byte(path: Path) -> None:
+    put(path, b"Speak plainly.\nCaf\xe9 is open.\n")
+
+
+def _utf_16(path: Path) -> None:
+    put(path, "Speak plainly.".encode("utf-16"))
+
+
+def _folder(path: Path) -> None:
+    path.mkdir(parents=True)
+
+
+def _dead_link(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.symlink_to(path.parent / "nowhere" / "at all")
+
+
+def _link_to_itself(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.symlink_to(path)
+
+
+def _pipe(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(path)
+
+
+def _too_large(path: Path) -> None:
+    put(path, b"")
+    os.truncate(path, 1 << 30)
+
+
+DAMAGES = [_bad_byte, _utf_16, _folder, _dead_link, _link_to_itself, _pipe, _too_large]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize(
+    "path", ["AGENTS.md", "knowledge/KNOWLEDGE.md", "knowledge", "tenants/alice/MEMORY.md", "tenants/alice/house.md"]
+)
+async def test_a_damaged_file_locks_nobody_out(
+    workspace: Path, path: str, damage: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    damage(workspace / path)
+    model = ScriptedModel(["one", "two", "three"])
+    agent = (
+        HarnessAgent.builder().name("notes").model(model).workspace(workspace)
+        .additional_context_file("house.md").build()
+    )  # fmt: skip
+    is_told = (path, damage) != ("knowledge", _folder)  # which is no damage
+    async with agent:
+        for user, hears in (("alice", is_told), ("bob", is_told and "alice" not in path)):
+            call = agent.call("hi", RuntimeContext(session_id="s1", user_id=user))
+            await call
+            assert [Path(path).name in warning for warning in call.warnings] == [True] * hears
+    assert Path(path).name in caplog.text or not is_told
+
+
+@pytest.mark.parametrize("path", ["AGENTS.md", "knowledge/KNOWLEDGE.md", "tenants/alice/MEMORY.md"])
+async def test_what_can_be_read_of_a_file_with_a_bad_byte_is_shown(
+    workspace: Path, path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    _bad_byte(workspace / path)
+    [_, shown] = parts(await told(workspace)).values()
+    assert "Speak plainly.\n  Caf\ufffd is open." in shown
+    assert f"{path.removeprefix('tenants/alice/')} is shown with U+FFFD" in caplog.text
+
+
+async def test_the_log_warns_once_of_a_damaged_file_for_all_and_the_calls_say_so_each(
+    workspace: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    _bad_byte(workspace / "AGENTS.md")
+    agent = HarnessAgent.builder().name("notes").model(ScriptedModel(["one", "two"])).workspace(workspace).build()
+    async with agent:
+        for user in ("alice", "bob"):
+            call = agent.call("hi", RuntimeContext(session_id="s1", user_id=user))
+            await call
+            assert ["AGENTS.md" in warning for warning in call.warnings] == [True]
+    assert caplog.text.count("AGENTS.md is shown with U+FFFD") == 1
+
+
+async def test_a_place_that_refuses_a_file_for_all_locks_nobody_out(
+    workspace: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Refusing(LocalFilesystem):
+        async def read(self, path: str, offset: int = 0, limit: int = 0) -> Any:
+            raise PersistenceError(f"reading {path} failed: Permission denied")
+
+        async def read_bytes(self, path: str) -> Any:
+            raise PersistenceError(f"reading {path} failed: Permission denied")
+
+    hook = WorkspaceContextHook(Refusing(workspace))
+    event = PreCall(scope=scope_of(workspace), messages=(Msg.user("hi"),), system=(SystemPart("prompt", "Be kind."),))
+    assert list(parts(await hook.on_event(event))) == ["prompt"]
+    assert "AGENTS.md is left out of the context: reading AGENTS.md failed" in caplog.text

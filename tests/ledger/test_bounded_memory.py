@@ -16,8 +16,8 @@ from harness.sessions import SessionTree
 
 pytestmark = pytest.mark.skipif(not exists(Path("/proc/self/status")), reason="Linux tells the peak of a process")
 
-MOST = 160
-"""MB that a process may take; 40 are Python and the library."""
+MOST = 200
+"""MB that a process may take; 40 are Python and the library. The list may be counting behind what is asked for."""
 TURNS, LINE, OUTPUT = 60, 900_000, 8_000_000
 
 

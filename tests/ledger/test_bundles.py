@@ -344,7 +344,7 @@ async def test_what_is_no_bundle_is_said_to_be_none(tmp_path: Path, raw: bytes) 
 @pytest.mark.parametrize(
     "manifest",
     [
-        b"{}", b"[]", b"nonsense", b'{"format":1,"type":"session"}', b'{"format":2,"type":"session","files":[]}',
+        b"{}", b"[]", b"nonsense", b'{"format":1,"type":"session"}',
         b'{"format":1,"type":"session","session":1,"agent":"a","tenant":[],"ledgerId":"x","files":[]}',
         b'{"format":1,"type":"session","session":"s","agent":"a","tenant":[],"ledgerId":"x","files":[{"path":"a","bytes":-1,"sha256":""}]}',
     ],
@@ -355,6 +355,18 @@ async def test_a_manifest_that_says_nothing_is_refused(tmp_path: Path, manifest:
         archive.writestr("manifest.json", manifest)
     (tmp_path / "x.zip").write_bytes(buffer.getvalue())
     await refused(tmp_path / "other", tmp_path / "x.zip", "x.zip")
+
+
+async def test_a_content_that_older_versions_took_along_since_somebody_named_it_is_taken_in(tmp_path: Path) -> None:
+    """A bundle of 0.1.0 holds what the input of a tool names, if there was such a file."""
+    name = hashlib.sha256(b"of another session").hexdigest()
+    async with agent_of(tmp_path / "a", ScriptedModel([[call_of("t", media={"sha256": name})], "ok"])) as agent:
+        await agent.call("hi", ALICE)
+        await agent.sessions("alice").export("s1", tmp_path / "s1.zip")
+    bundle = rewritten(tmp_path / "s1.zip", **{f"files/{name[:2]}/{name}": b"of another session"})
+    async with agent_of(tmp_path / "b", ScriptedModel()) as agent:
+        await agent.sessions("alice").import_session(bundle)
+        assert (await agent.sessions("alice").verify("s1")).findings == ()
 
 
 async def test_a_missing_bundle_is_missing(workspace: Path, tmp_path: Path) -> None:

@@ -67,7 +67,11 @@ async def test_the_next_turn_of_a_session_of_100_000_messages_reads_kilobytes(wo
     assert path.stat().st_size > 100_000_000
     listed = {"s1": {"title": "t", "summary": "", "createdAt": "2026-01-01T00:00:00.000000Z",
                      "updatedAt": "2026-01-01T00:00:00.000000Z", "turns": 1}}  # fmt: skip
-    (sessions_folder(workspace) / "sessions.json").write_text(json.dumps({"version": 1, "sessions": listed}))
+    anchor = json.loads((sessions_folder(workspace) / "s1.head.json").read_bytes())
+    counted = {"s1": {"seq": anchor["count"] + 1, "offset": anchor["bytes"]}}
+    # An index of an older version has no `counted`; there all of the ledger is read once.
+    index = {"version": 1, "sessions": listed, "counted": counted}
+    (sessions_folder(workspace) / "sessions.json").write_text(json.dumps(index))
     new_process()
     reads.clear()
     model = ScriptedModel(["done", "again"])

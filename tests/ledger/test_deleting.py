@@ -4,6 +4,8 @@ import errno
 import os
 import shutil
 import sys
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,10 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "agent"))
 from agentkit import ALICE, agent_of, context_folder, sessions_folder, shown
 
+from harness import ids
 from harness.errors import PersistenceError, SessionNotFound
 from harness.sessions import InMemorySession, JsonSession
+from harness.sessions.lines.anchor import encode_anchor, is_deleted, new_ledger_id, read_anchor
 from harness.testing import DiskRecorder, Loss, ScriptedModel
 
 SECRET = "my SECRET"
@@ -208,6 +212,17 @@ async def test_the_next_call_finishes_a_deletion_that_was_cut_off(tmp_path, new_
         assert (await agent.sessions("alice").verify("s1")).findings == ()
 
 
+async def test_a_session_whose_ledger_cannot_be_read_can_be_deleted(tmp_path, caplog):
+    await said(tmp_path, SECRET, LONG)
+    ledger = sessions_folder(tmp_path) / "s1.log.jsonl"
+    ledger.rename(tmp_path / "lost")
+    (ledger / "within").mkdir(parents=True)
+    async with agent_of(tmp_path, ScriptedModel()) as agent:
+        assert await agent.sessions("alice").delete("s1")
+        assert "contents of a deleted session may stay" in caplog.text
+        assert [path.name for path in sessions_folder(tmp_path).glob("s1*")] == ["s1.head.json"]
+
+
 @pytest.mark.parametrize("how", ["fork", "import"])
 async def test_a_copy_finishes_a_deletion_that_was_cut_off(tmp_path, how):
     await said(tmp_path, SECRET)
@@ -248,3 +263,39 @@ async def test_what_is_no_file_is_mended_by_repair_and_removed_by_delete(tmp_pat
         assert [item.name for item in sessions_folder(tmp_path).glob("s1*")] == ["s1.head.json"]
     assert other.read_bytes() == b"not ours"
     assert await seen(tmp_path, new_process) == [("user", "new")]
+
+
+@pytest.mark.parametrize("deletions", [1, 12])
+async def test_what_was_begun_under_a_clock_set_back_after_deletions_is_not_taken_for_deleted(
+    tmp_path: Path, new_process, monkeypatch: pytest.MonkeyPatch, deletions: int
+) -> None:
+    now, ahead = time.time_ns, 30 * 86400 * 10**9
+    monkeypatch.setattr(time, "time_ns", lambda: now() + ahead)
+    for _ in range(deletions):
+        await said(tmp_path, "old")
+        async with agent_of(tmp_path, ScriptedModel()) as agent:
+            await agent.sessions("alice").delete("s1")
+    monkeypatch.setattr(time, "time_ns", now)
+    monkeypatch.setattr(ids._source, "last", 0)  # as in a process that never saw the other time
+    new_process()
+    await said(tmp_path, "My name is Bob.")
+    (sessions_folder(tmp_path) / "s1.log.jsonl").unlink()
+    assert ("user", "My name is Bob.") in await seen(tmp_path, new_process)
+
+
+@pytest.mark.parametrize("newest", ["019caa11-0000-7000", "ffffffff-ffff-7ffe", "019caa11-0000-7fff"])
+def test_a_new_ledger_sorts_behind_all_that_were_deleted(newest: str) -> None:
+    for deleted in ((f"<={newest}",), (f"<={newest}*",), (f"{newest}-8000-000000000000",), ("<=*", "lost")):
+        assert not is_deleted(new_ledger_id(deleted), deleted)
+        assert new_ledger_id(deleted) != new_ledger_id(deleted)
+    assert is_deleted(new_ledger_id(()), ("<=ffffffff-ffff-7fff",))
+
+
+async def test_the_anchors_own_ledger_is_not_taken_for_deleted_whatever_its_id(tmp_path: Path, new_process) -> None:
+    await said(tmp_path, "My name is Bob.")
+    place = sessions_folder(tmp_path) / "s1.head.json"
+    anchor = read_anchor(place)
+    assert anchor
+    place.write_bytes(encode_anchor(replace(anchor, deleted=("<=ffffffff-ffff-7fff",))))
+    (sessions_folder(tmp_path) / "s1.log.jsonl").unlink()
+    assert ("user", "My name is Bob.") in await seen(tmp_path, new_process)

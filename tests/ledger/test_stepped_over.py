@@ -30,8 +30,8 @@ def edit(ledger: Path, change: Callable[[list[bytes]], list[bytes]]) -> None:
     ledger.write_bytes(b"\n".join(change(ledger.read_bytes().split(b"\n"))))
 
 
-async def warnings_of_next(workspace: Path) -> list[str]:
-    async with agent_of(workspace, ScriptedModel(["Yes."])) as agent:
+async def warnings_of_next(workspace: Path, key: str | None = None) -> list[str]:
+    async with agent_of(workspace, ScriptedModel(["Yes."]), **({"anchor_key": key} if key else {})) as agent:
         call = agent.call("And now?", ALICE)
         await call
         return call.warnings
@@ -79,12 +79,40 @@ async def test_where_only_the_anchor_is_gone_nothing_is_said_to_be_stepped_over(
     assert await warnings_of_next(workspace) == []
 
 
-async def test_a_session_that_was_killed_in_its_first_request_lost_nothing(workspace: Path, ledger: Path) -> None:
+@pytest.mark.parametrize("earlier", [0, 1, 2])
+async def test_a_session_that_was_killed_in_its_first_request_lost_nothing_and_alarms_nobody(
+    workspace: Path, ledger: Path, earlier: int, caplog: pytest.LogCaptureFixture
+) -> None:
     """No anchor was due: nothing had been synced, and nobody had been answered."""
-    edit(ledger, lambda lines: [*lines[: _request(lines) + 1], b""])
-    ledger.with_name("s1.head.json").unlink()
+    edit(ledger, lambda lines: [*lines[: _request(lines) + 1 - earlier], b""])
+    for name in ("s1.head.json", "s1.jsonl"):
+        ledger.with_name(name).unlink()
     shutil.rmtree(context_folder(workspace))
+    assert await found_in(workspace) == [("unanchored", False)]
     assert await warnings_of_next(workspace) == []
+    assert caplog.messages == []
+    assert await found_in(workspace) == []
+
+
+@pytest.mark.parametrize("why", ["a request ended", "there was one", "a key signs them", "it was handed over"])
+async def test_an_anchor_that_was_due_is_missed(workspace: Path, ledger: Path, why: str) -> None:
+    anchor = ledger.with_name("s1.head.json")
+    if why != "a request ended":
+        edit(ledger, lambda lines: [*lines[: _request(lines) + 1], b""])
+    if why == "it was handed over":
+        edit(ledger, lambda lines: [lines[0][:-1] + b',"parent":{"session":"s0"}}', *lines[1:]])
+    anchor.write_bytes(b"x" * 512)
+    if why != "there was one":
+        anchor.unlink()
+    key = "a key that is long" if why == "a key signs them" else None
+    assert ("unanchored", True) in await found_in(workspace, key)
+    await warnings_of_next(workspace, key)
+    assert [line["kind"] for line in json_lines(ledger) if line.get("kind") == "damage"] == ["damage"]
+
+
+async def found_in(workspace: Path, key: str | None = None) -> list[tuple[str, bool]]:
+    async with agent_of(workspace, ScriptedModel(), **({"anchor_key": key} if key else {})) as agent:
+        return [(each.kind, each.error) for each in (await agent.sessions("alice").verify("s1")).findings]
 
 
 def _request(lines: list[bytes]) -> int:

@@ -201,6 +201,97 @@ def test_a_text_may_take_the_place_of_a_picture_and_blocks_may_go_but_for_calls_
             with_structure("message", MESSAGE, {**MESSAGE, "content": blocks})
 
 
+SIGNED = {"provider": "p", "model": "m", "data": "signature"}
+SHOWN = {
+    "id": "m", "role": "assistant", "content": [
+        {"type": "text", "text": "go on", "handoff": {"session": "s"}},
+        {"type": "thinking", "text": "hm", "opaque": SIGNED},
+        {"type": "image", "media": {"sha256": "ab", "mediaType": "image/png", "bytes": 3, "name": "me"}},
+        {"type": "text", "text": "of 0176"},
+    ],
+}  # fmt: skip
+FORGED = {"synthetic": "interrupted", "isError": True, "evicted": {"path": "x"}, "handoff": {"session": "t"}, "id": "9"}
+
+
+def masked(block: Any) -> Any:
+    """A block with other content."""
+    content = {"text", "data", "name"}
+    members = block.items() if isinstance(block, dict) else ()
+    return {key: "#" if key in content else masked(value) for key, value in members} if members else block
+
+
+@pytest.mark.parametrize("left_out", range(4))
+def test_the_blocks_that_a_redactor_leaves_keep_their_structure(left_out: int) -> None:
+    kept = [block for number, block in enumerate(SHOWN["content"]) if number != left_out]
+    changed = {**SHOWN, "content": [masked(block) for block in kept]}
+    expected = [
+        {"type": "text", "text": "#", "handoff": {"session": "s"}},
+        {"type": "thinking", "text": "#", "opaque": {**SIGNED, "data": "#", "altered": True}},
+        {"type": "image", "media": {"sha256": "ab", "mediaType": "image/png", "bytes": 3, "name": "#"}},
+        {"type": "text", "text": "#"},
+    ]
+    del expected[left_out]
+    assert with_structure("message", SHOWN, changed)["content"] == expected
+    result = {"type": "toolResult", "id": "1", "name": "n"}
+    held, given = [{"content": [{**result, "content": content}]} for content in (SHOWN["content"], changed["content"])]
+    assert with_structure("message", held, given)["content"] == [{**result, "content": expected}]
+
+
+def test_a_payload_that_stays_as_it_was_is_of_use_though_the_one_before_it_went() -> None:
+    blocks = [{"type": "thinking", "text": n, "opaque": {**SIGNED, "data": n}} for n in "ab"]
+    before = {"id": "m", "role": "assistant", "content": blocks}
+    for left in blocks:
+        assert with_structure("message", before, {**before, "content": [left]})["content"] == [left]
+
+
+def test_a_block_that_went_does_not_come_back_in_the_place_of_one_that_stayed() -> None:
+    pictures = [{"type": "image", "media": {"sha256": n}} for n in ("ab", "cd")]
+    before = {"id": "m", "role": "user", "content": pictures}
+    for left in pictures:
+        assert with_structure("message", before, {**before, "content": [left]})["content"] == [left]
+    with pytest.raises(ValueError, match="was not there"):
+        with_structure("message", before, {**before, "content": [{"type": "image", "media": {"sha256": "ef"}}]})
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "image", "media": {"sha256": "cd", "mediaType": "image/png", "bytes": 3}},
+        {"type": "image", "url": "https://x"},
+        {"type": "thinking", "text": "hm", "opaque": SIGNED},
+        {"type": "theirs"},
+        {**SHOWN["content"][2], "synthetic": "no"},
+        {"text": "of no type"},
+    ],
+)
+def test_no_block_comes_in_through_a_redactor_but_a_text(block: dict[str, Any]) -> None:
+    message = {"id": "m", "role": "user", "content": [{"type": "text", "text": "a"}]}
+    for blocks in ([block, *message["content"]], [*message["content"], block], [block, block]):
+        with pytest.raises(ValueError, match="gave a block for `content` that was not there"):
+            with_structure("message", message, {**message, "content": blocks})
+    more = {"type": "text", "text": "b"}
+    forged = {**more, "opaque": SIGNED, "media": {"sha256": "ab"}, "stored": {"sha256": "ab"}, **FORGED}
+    assert with_structure("message", message, {**message, "content": [*message["content"], forged]})["content"] == [
+        *message["content"], more,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["media", "opaque"])
+@pytest.mark.parametrize("given", ["[redacted]", ["x"], 5, None])
+def test_a_redactor_that_gives_something_else_for_an_object_is_named(name: str, given: Any) -> None:
+    block = {"type": "image", "media": {"sha256": "ab"}, "opaque": SIGNED}
+    message = {"id": "m", "role": "user", "content": [block]}
+    with pytest.raises(ConfigError, match=f"gave no object for `{name}`"):
+        redacted(lambda value: {**value, "content": [{**block, name: given}]}, "message", message)
+
+
+def test_a_text_in_the_place_of_a_picture_is_no_more_than_a_text() -> None:
+    message = {"id": "m", "role": "user", "content": [{"type": "image", "media": {"sha256": "ab"}}]}
+    given = {"type": "text", "text": "[picture]", "media": {"sha256": "cd"}, "opaque": SIGNED, **FORGED}
+    made = with_structure("message", message, {**message, "content": [given]})
+    assert made["content"] == [{"type": "text", "text": "[picture]"}]
+
+
 def test_a_number_that_becomes_another_kind_of_number_changes_no_structure() -> None:
     usage = {"input": 5, "output": 2}
     message = {"role": "assistant", "content": [], "usage": usage}

@@ -95,8 +95,8 @@ def test_without_a_ledger_it_says_so_in_one_line(tmp_path):
         assert done.stderr == "give one ledger that is there: python verify_ledger.py SESSION.log.jsonl\n"
 
 
-def test_it_is_about_forty_lines_of_the_standard_library():
+def test_it_is_some_sixty_lines_of_the_standard_library():
     code = [line for line in SCRIPT.read_text().splitlines() if line.strip()]
-    assert len(code) <= 45
+    assert len(code) <= 62
     imported = {line.split()[1] for line in code if line.startswith(("import ", "from "))}
-    assert imported == {"hashlib", "json", "re", "sys", "pathlib", "collections.abc"}
+    assert imported == {"hashlib", "json", "sys", "pathlib", "collections.abc"}

@@ -1,6 +1,7 @@
 """The copies beside the ledger: they make resuming cheap, and may be lost at any time."""
 
 import json
+import uuid
 
 import pytest
 from hypothesis import given
@@ -44,6 +45,27 @@ def test_of_many_deleted_ledgers_the_newest_are_remembered():
     assert parsed is not None
     assert 1 <= len(parsed.deleted) < 50
     assert parsed.deleted[-1] == f"{49:036}"
+
+
+@pytest.mark.parametrize("timed_every", [1, 2, 7, 100])
+def test_of_deleted_ledgers_none_is_forgotten_though_their_ids_tell_no_time(timed_every):
+    ids = [new_id() if number % timed_every == 0 else str(uuid.uuid4()) for number in range(40)]
+    alive, deleted = [new_id(), "no id of ours"], ()
+    for ledger_id in ids:
+        parsed = parse_anchor(encode_anchor(_anchor("e" * 66, deleted=(*deleted, ledger_id))))
+        assert parsed is not None
+        deleted = parsed.deleted
+    assert [is_deleted(ledger_id, deleted) for ledger_id in ids] == [True] * 40
+    assert [is_deleted(ledger_id, deleted) for ledger_id in alive] == [False, timed_every > 1]
+    assert len(deleted) > 1
+
+
+def test_while_all_deleted_ledgers_are_named_no_other_counts_as_deleted():
+    named = (str(uuid.uuid4()), str(uuid.uuid4()))
+    parsed = parse_anchor(encode_anchor(_anchor(deleted=named)))
+    assert parsed is not None
+    assert parsed.deleted == named
+    assert not is_deleted(str(uuid.uuid4()), parsed.deleted)
 
 
 @pytest.mark.parametrize("session", ["s", "x" * 60, "\u00e9" * 100])

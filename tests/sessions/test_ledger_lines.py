@@ -5,12 +5,20 @@ import itertools
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from harness.errors import ConfigError, SessionDamaged
 from harness.messages import Media, MediaBlock, Msg
 from harness.sessions import SessionTree, verify_chain
+from harness.sessions.lines.entries import own_copy
+from harness.text import clean, dumps, loads
+
+LEAVES = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text())
+VALUES = st.recursive(LEAVES, lambda inner: st.one_of(st.lists(inner), st.dictionaries(st.text(), inner)))
 
 
 async def test_envelope_keys_stand_in_their_order_and_nothing_is_null(make_tree, talk, folder):
@@ -176,3 +184,43 @@ async def test_a_msg_brings_its_media_bytes_along(make_tree, folder):
     assert (folder / "files" / picture.sha256[:2] / picture.sha256).read_bytes() == b"\x89PNG"
     assert await make_tree().load_media(picture.sha256) == b"\x89PNG"
     assert verify_chain((folder / "s-1.log.jsonl").read_bytes()) == []
+
+
+def _parts(value):
+    yield id(value)
+    members = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for member in members:
+        if isinstance(member, dict | list):
+            yield from _parts(member)
+
+
+@given(st.dictionaries(st.text(), VALUES))
+@example({"calls": [{"id": "c", "seconds": 0.5}], "usage": None})
+@example({"rows": [[1], [2]], "same": [None, {}]})
+@example({"many": [{} for _ in range(40)]})
+def test_what_memory_has_of_an_object_is_what_its_line_says_and_nobody_elses(value):
+    stored = clean(value).value
+    copy = own_copy(stored, dumps(stored))
+
+    assert dumps(copy) == dumps(loads(dumps(stored)))
+    assert not {*_parts(copy)} & {*_parts(stored)}
+
+
+async def test_what_was_logged_stays_as_it_was_whatever_its_maker_does_to_it_afterwards(make_tree, folder, lines):
+    message: Any = {"id": "u1", "role": "user", "content": [{"type": "text", "text": "hi"}], "meta": {"tags": ["a"]}}
+    plain: Any = {"id": "u2", "role": "user", "content": [{"type": "text", "text": "hi"}]}
+    details: Any = {"rows": [{"n": 1}]}
+    async with make_tree().writing() as tree:
+        tree.add_message(message, via="user")
+        tree.add_message(plain, via="user")
+        tree.add("event", {"kind": "of mine", "data": details})
+        message["meta"]["tags"].append("b")
+        for given_away in (message, plain):
+            given_away["content"][0]["text"] = "bye"
+            given_away["content"].append({"type": "text", "text": "more"})
+        details["rows"][0]["n"] = 2
+        details["rows"].append({})
+        await tree.commit()
+        known = [entry.data for entry in tree.path()]
+
+    assert known == lines(folder / "s-1.log.jsonl")

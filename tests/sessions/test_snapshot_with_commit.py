@@ -106,7 +106,7 @@ async def test_a_busy_store_does_not_hold_up_the_commit_and_save_makes_up_for_it
         await talk.began()
         talk.say("two")
         [folder] = {path.parent for path in (tmp_path / "store").rglob("memory.json")}
-        with locks.FileLock(folder / ".hold").hold(0):
+        async with locks.FileLock(folder / ".hold").held_for(0):
             talk.plan()
             await talk.tree.commit()
         assert texts(await talk.stored()) == ["one"]
@@ -121,7 +121,7 @@ async def test_beside_the_ledger_its_lock_is_enough_and_no_other_is_waited_for(t
     async with talk.tree.writing():
         await talk.began()
         talk.say("two")
-        with locks.FileLock(tmp_path / "tenants" / "_" / "agents" / "a" / "context" / "s" / ".hold").hold(0):
+        async with locks.FileLock(tmp_path / "tenants/_/agents/a/context/s/.hold").held_for(0):
             talk.plan()
             await talk.tree.commit()
         snapshot = await talk.stored()

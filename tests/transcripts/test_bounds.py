@@ -177,21 +177,3 @@ def test_a_page_has_no_more_turns_than_are_kept_and_loses_none(tmp_path: Path, m
     assert newest.turns[-1].text == "q299"
     assert max(len(one.turns) for one in pages) <= 60
     assert join(pages) == read(path).turns
-
-
-def test_a_page_grows_no_further_when_it_has_very_many_lines_and_loses_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(windows, "_MOST_LINES", 1_000)
-    path = session(tmp_path / "s.jsonl", 1)
-    said = path.read_bytes()
-    path.write_bytes(said + b"junk\n" * 20_000 + said.replace(b"q0", b"q1").replace(b"u0", b"u1"))
-
-    newest = page(path, window=4096, min_turns=12)
-    pages = [newest]
-    while pages[0].before is not None:
-        pages.insert(0, page(path, where="before", cursor=pages[0].before, window=4096, min_turns=12))
-
-    assert newest.lines < 4_000
-    assert sum(one.lines for one in pages) == 20_002
-    assert join(pages) == read(path).turns

@@ -201,6 +201,35 @@ def test_a_prompt_that_only_the_queue_has_is_shown_once(reading: Any) -> None:
     assert transcript.stats()["prompts"] == 2
 
 
+def queued_and_typed(found: Transcript) -> list[tuple[str, str]]:
+    return [(turn.kind, turn.text) for turn in found.turns if turn.kind in ("prompt", "queued")]
+
+
+def test_a_prompt_that_nobody_took_does_not_swallow_the_same_words_said_anew(reading: Any) -> None:
+    said_anew = reading(line("user", "start"), queue("enqueue", "go on"), line("user", "hello"), line("user", "go on"))
+
+    assert queued_and_typed(said_anew) == [
+        ("prompt", "start"),
+        ("queued", "go on"),
+        ("prompt", "hello"),
+        ("prompt", "go on"),
+    ]
+
+
+def test_a_prompt_that_nobody_took_is_not_taken_for_a_later_one_of_the_same_words(reading: Any) -> None:
+    lost = [line("user", "start"), queue("enqueue", "go on"), line("user", "hello")]
+    taken = [queue("enqueue", "go on"), queue("dequeue"), line("user", "go on")]
+    back = [queue("enqueue", "go on"), queue("popAll", "go on")]
+
+    for later, seen in ((taken, [("prompt", "go on")]), (back, [])):
+        assert queued_and_typed(reading(*lost, *later)) == [
+            ("prompt", "start"),
+            ("queued", "go on"),
+            ("prompt", "hello"),
+            *seen,
+        ]
+
+
 def test_the_title_is_the_given_name_else_the_first_words_of_a_person(reading: Any) -> None:
     words = line("user", "Sort   the\nletters.")
     named = {"type": "custom-title", "sessionId": "s", "customTitle": "Letters"}

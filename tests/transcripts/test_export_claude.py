@@ -67,7 +67,7 @@ def test_an_id_that_is_no_uuid_becomes_one(tmp_path: Path) -> None:
 def test_a_seal_of_another_provider_is_left_out_and_counted(shared: Path, tmp_path: Path) -> None:
     name = "codex/rollout-2026-05-11T11-26-55-019e1625-789d-76c0-80ab-3724b5ddb799.jsonl"
     made = export(read(shared / "traces" / name), "claude", tmp_path / "o.jsonl")
-    assert made.left_out == {"sealed reasoning": 25}
+    assert made.left_out == {"sealed reasoning": 25, "exit codes": 46}
     assert b"encrypted_content" not in made.out.read_bytes()
 
 

@@ -5,13 +5,14 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sample_session import answered, call, result, said, sample
 
 from harness.transcripts import read
 from harness.transcripts.export import export
-from harness.transcripts.export.prose import fenced, pieces
+from harness.transcripts.export.prose import fenced, pieces, spans
 
 OWN_TAGS = re.compile(r"</?(?:details|summary)>")
 FENCE = re.compile(r"^(`{3,})[^`\n]*\n.*?\n\1$", re.MULTILINE | re.DOTALL)
@@ -44,16 +45,50 @@ def test_calls_are_folded_with_their_outcome(tmp_path: Path) -> None:
 def test_a_picture_is_named_and_counted(tmp_path: Path) -> None:
     made = export(sample(tmp_path), "markdown", tmp_path / "out.md")
     assert "[image: image/png, 32 bytes]" in made.out.read_text(encoding="utf-8")
-    assert made.left_out == {"media": 2}
+    assert made.left_out == {"media": 2, "message usage": 4, "sealed reasoning": 2}
 
 
 def test_html_and_links_of_prose_become_text(tmp_path: Path) -> None:
     text = "<script>x</script> [a](javascript:x) ![i](http://x/y.png) <http://x> &lt;b&gt;\n\n[r]: javascript:y"
     markdown = markdown_of(sample(tmp_path, [said(1, text)]), tmp_path)
     assert (
-        "&lt;script>x&lt;/script> [a]\\(javascript:x) ![i]\\(http://x/y.png) &lt;http://x> &amp;lt;b&amp;gt;\n\n"
+        "&lt;script>x&lt;/script> [a]\\(javascript:x) ![i]\\(http:&#8203;//x/y.png) &lt;http:&#8203;//x> &amp;lt;b&amp;gt;\n\n"
         "[r]\\: javascript:y\n"
     ) in markdown
+
+
+LIVE = re.compile(r"[a-z]+://|www\.|\w@\w|@\w|#\d", re.IGNORECASE)
+
+
+@pytest.mark.parametrize(
+    "address", ["http://x.org/a", "HTTPS://x.org", "ftp://x", "www.x.org", "a.b@x.org", "@bob", "#12"]
+)
+@pytest.mark.parametrize(
+    "around",
+    [
+        *("see {} there", "{}", "({})", "*{}*", "**{}**", "~~{}~~", "> {}", "- {}", "# {}", "| a | {} |", "\\`{}\\`"),
+        *("`{}", "{}`", "a ` b\n`{}` c", "``{}`", "| `a | {}` |", "`a\n\n{}`", "\\{}", "[{}]", "<{}>", "&{}"),
+    ],
+)
+def test_no_address_becomes_a_link_by_itself(tmp_path: Path, address: str, around: str) -> None:
+    told = around.format(address)
+    titled = {"type": "custom-title", "customTitle": told, "sessionId": "s"}
+    answer = answered(2, "m", {"type": "text", "text": told}, call("c", a="b"), model=told)
+    markdown = markdown_of(sample(tmp_path, [said(1, told, cwd=told, gitBranch=told), answer, titled]), tmp_path)
+
+    assert LIVE.findall(outside_of_code(markdown).replace("&#8203;", "\u200b")) == []
+    assert "&#8203;" in markdown
+
+
+def test_an_address_in_code_stays_as_it_was_written(tmp_path: Path) -> None:
+    text = "Open `http://localhost:3000` or ``www.x.org``, ask `a@b.c`.\n\n```\nhttp://x\n```"
+    markdown = markdown_of(sample(tmp_path, [said(1, text)]), tmp_path)
+    assert f"\n{text}\n" in markdown
+
+
+@given(st.text(alphabet="` a|\n\\", max_size=40))
+def test_no_sign_is_lost_between_spans(text: str) -> None:
+    assert "".join(piece.text for piece in spans(text)) == text
 
 
 def test_a_result_cannot_end_its_fence(tmp_path: Path) -> None:

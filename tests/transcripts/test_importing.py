@@ -42,7 +42,7 @@ async def test_the_report_counts_what_came_and_what_did_not(tmp_path: Path) -> N
         "prompts": 3,
         "openCalls": 1,
         "compactions": 1,
-        "leftOut": {"sidechain": 2},
+        "leftOut": {"sidechain": 2, "queued marks": 1},
     }
 
 

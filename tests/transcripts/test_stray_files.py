@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import HarnessError, TranscriptRefused
-from harness.transcripts import candidates, page, read, stitched, summary
+from harness.transcripts import candidates, join, page, read, stitched, summary
 from harness.transcripts.formats.claude import ClaudeReader
 from harness.transcripts.listing import listing
 
@@ -205,7 +205,11 @@ def test_blank_lines_are_counted_and_hold_nothing(tmp_path: Path) -> None:
     path.write_bytes(line("one") + b"\n" * 300_000 + line("two"))
 
     assert [(turn.text, turn.line) for turn in read(path).turns] == [("one", 1), ("two", 300_002)]
-    assert [turn.text for turn in page(path).turns] == ["one", "two"]
+    pages = [page(path)]
+    while (cursor := pages[0].before) is not None:
+        pages.insert(0, page(path, where="before", cursor=cursor, window=1024 * 1024))
+    assert [turn.text for turn in join(pages)] == ["one", "two"]
+    assert sum(one.lines for one in pages) == 300_002
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])

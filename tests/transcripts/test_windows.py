@@ -192,6 +192,28 @@ def test_a_page_around_a_turn_holds_it(tmp_path: Path) -> None:
     assert 0 < keys.index(wanted.key) < len(keys) - 1
 
 
+@settings(max_examples=40)
+@given(LINES)
+def test_the_page_around_any_turn_of_the_whole_holds_it(tmp_path: Path, lines: list[Any]) -> None:
+    path = write(tmp_path / "any.jsonl", prompt("begin"), *lines)
+
+    for turn in read(path, cap=CAP).turns:
+        assert turn.key in {one.key for one in page(path, where="around", cursor=turn.key, window=4096).turns}
+
+
+def test_the_page_around_a_result_that_was_given_twice_holds_it(tmp_path: Path) -> None:
+    block = {"type": "tool_result", "tool_use_id": "c1", "content": "done, otherwise"}
+    between = [prompt(f"{n} " + "x" * 500, n) for n in range(200)]
+    again = {**result("c1"), "message": {"content": [block]}}
+    twice = [answer("m2", text("Again."), call("c1")), again]
+    path = write(tmp_path / "s.jsonl", answer("m1", call("c1")), result("c1"), *between, *twice, *between)
+    wanted = next(turn for turn in read(path).turns if turn.kind == "meta")
+
+    shown = page(path, where="around", cursor=wanted.key, window=8192)
+
+    assert wanted.key in {turn.key for turn in shown.turns}
+
+
 def test_a_block_is_cut_to_its_cap_and_says_how_much_is_missing(tmp_path: Path) -> None:
     path = write(tmp_path / "s.jsonl", prompt("a" * 25_000))
 

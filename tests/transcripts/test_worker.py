@@ -9,6 +9,7 @@ import signal
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -131,9 +132,9 @@ async def test_the_loops_own_thread_neither_starts_a_worker_nor_builds_its_answe
         threads.append(threading.current_thread().name)
         start(self)
 
-    def called(self: module._Worker, request: bytes) -> tuple[bool, object]:
+    def called(self: module._Worker, *given: Any) -> tuple[bool, object]:
         threads.append(threading.current_thread().name)
-        return call(self, request)
+        return call(self, *given)
 
     monkeypatch.setattr(module._Worker, "__init__", started)
     monkeypatch.setattr(module._Worker, "call", called)

@@ -96,7 +96,7 @@ class Tab:
 
     def whole(self) -> None:
         """Wait until the totals of the whole session are there."""
-        self.until("() => !/Totals follow/.test(document.getElementById('summary').textContent)")
+        self.until("() => !/Totals follow|Counting/.test(document.getElementById('summary').textContent)")
 
     def turns(self) -> int:
         return int(self.page.evaluate("() => document.querySelectorAll('article.turn').length"))

@@ -68,7 +68,7 @@ def write(folder: Path, payload: str, name: str = "s.jsonl") -> Path:
 
 ALLOWED = {"id", "class", "href", "src", "rel", "type", "lang", "charset", "name", "content", "method", "action", "for",
            "placeholder", "value", "role", "title", "tabindex", "hidden", "datetime", "open", "start"}  # fmt: skip
-SCRIPTS = {"/static/theme.js", "/static/session.js", "/static/unlock.js"}
+SCRIPTS = {"/static/theme.js", "/static/session.js", "/static/unlock.js", "/static/ledger.js"}
 
 
 class Live(HTMLParser):

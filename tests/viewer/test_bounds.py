@@ -43,12 +43,52 @@ async def test_the_twin_for_scripts_is_as_small_and_gives_the_rest(tmp_path: Pat
         key = first.json()["turns"][1]["key"]
         more = (await visitor.get(f"{below}/{key}", params={"from": "60", "html": "1"})).json()["html"]
         plain = (await visitor.get(f"{below}/{key}", params={"from": "2990"})).json()
-        whole = (await visitor.get(below)).json()["turns"][1]
+        bounded_too = await visitor.get(below)
     assert len(first.content) < SMALL
     assert numbers_in(more)[0] == 60
     assert [block["id"] for block in plain["content"]] == [f"t{number}" for number in range(2990, 3000)]
     assert "left" not in plain
-    assert len(whole["content"]) == CALLS
+    assert len(bounded_too.content) < SMALL
+    turn = bounded_too.json()["turns"][1]
+    assert (len(turn["content"]), turn["next"], turn["left"]) == (60, 60, CALLS - 60)
+
+
+async def test_a_program_gets_every_block_of_a_turn_of_any_size_in_parts(tmp_path: Path) -> None:
+    texts = [{"type": "text", "text": f"part {number} " + "x" * 19_000} for number in range(300)]
+    async with visiting(
+        write(tmp_path / "s.jsonl", [prompt("hi"), answer([*texts, call(command="y" * 50_000)])])
+    ) as visitor:
+        below = f"/api/sessions/{(await keys(visitor))['s']}/turns"
+        answered = await visitor.get(below)
+        turn = answered.json()["turns"][1]
+        blocks, parts = list(turn["content"]), [len(answered.content)]
+        while "next" in turn:
+            answered = await visitor.get(f"{below}/{turn['key']}", params={"from": turn["next"]})
+            turn = answered.json()
+            blocks += turn["content"]
+            parts.append(len(answered.content))
+    assert max(parts) < SMALL
+    assert [block["text"].split()[1] for block in blocks[:-1]] == [str(number) for number in range(300)]
+    assert blocks[-1]["more"]["characters"] >= 30_000
+
+
+async def test_a_call_that_is_answered_at_the_end_of_a_long_session_makes_no_long_page(tmp_path: Path) -> None:
+    said = [prompt(f"prompt {number} " + "x" * 100, f"u{number}") for number in range(15_000)]
+    file = write(tmp_path / "s.jsonl", [answer([call()], "a0"), *said, result("late")])
+    async with visiting(file) as visitor:
+        key = (await keys(visitor))["s"]
+        for below, where in (("turns", {}), ("turns", {"where": "head"}), ("turns?html=1", {})):
+            answered = await visitor.get(f"/api/sessions/{key}/{below}", params=where or None)
+            assert len(answered.content) < 3_000_000
+        assert len((await visitor.get(f"/sessions/{key}")).content) < 3_000_000
+        page, seen = (await visitor.get(f"/api/sessions/{key}/turns")).json(), list[str]()
+        while True:
+            assert len(page["turns"]) <= 2_000
+            seen = [turn["key"] for turn in page["turns"] if turn["kind"] == "prompt"] + seen
+            if "before" not in page:
+                break
+            page = (await visitor.get(f"/api/sessions/{key}/turns", params={"before": page["before"]})).json()
+    assert len(seen) == len(set(seen)) == 15_000
 
 
 @pytest.mark.parametrize("place", ["b0?from=x", "b0?from=-1", "x?from=1", "b" + "9" * 600])

@@ -3,6 +3,8 @@
 import re
 from xml.etree import ElementTree as ET
 
+import pytest
+
 from harness.viewer.pictures import MOST_BARS, timeline, tokens
 
 
@@ -89,3 +91,9 @@ def test_unknown_usage_is_not_drawn_as_zero() -> None:
 def test_no_style_and_no_script_is_inline() -> None:
     drawn = str(timeline(MOMENTS)) + str(tokens([usage(3)], 10))
     assert re.findall(r"\s(?:style|on\w+)=|<(?:style|script)", drawn) == []
+
+
+@pytest.mark.parametrize("requests", [[], [{"usage": None}], [{}], [{"usage": {}}]])
+def test_without_tokens_there_is_no_picture_of_them_whatever_the_window(requests: list[dict[str, object]]) -> None:
+    for budget in (None, 0, 8_000):
+        assert "rect" not in tokens(requests, budget)

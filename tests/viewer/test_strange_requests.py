@@ -183,3 +183,16 @@ async def test_pages_are_made_in_threads_of_their_own() -> None:
 async def test_a_request_with_a_body_that_nobody_reads_is_answered(app: Starlette) -> None:
     status, _, _ = await raw(app, "GET", "/api/sessions", {"Host": "127.0.0.1", "Authorization": f"Bearer {TOKEN}"})
     assert status == 200
+
+
+@pytest.mark.parametrize("below", ["ledger", "requests", "requests/r1", "branches/b1"])
+async def test_what_only_a_ledger_has_is_refused_with_the_reason(opened: httpx2.AsyncClient, below: str) -> None:
+    answer = await opened.get(f"/api/sessions/{await key_of_the_session(opened)}/{below}")
+    assert answer.status_code == 404
+    assert "has no ledger" in answer.json()["error"]
+
+
+async def test_a_window_that_cannot_be_is_refused_with_those_that_can(opened: httpx2.AsyncClient) -> None:
+    answer = await opened.get(f"/api/sessions/{await key_of_the_session(opened)}/turns", params={"where": "bogus"})
+    assert answer.status_code == 400
+    assert all(name in answer.json()["error"] for name in ("tail", "head", "before", "after", "around"))

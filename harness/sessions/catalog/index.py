@@ -7,13 +7,14 @@ turn counts once, and what was counted is not read again.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from harness.errors import FileMissing, InvalidId, PersistenceError
+from harness.errors import FileMissing, InvalidId, PersistenceError, SessionNotFound
 from harness.filesystem import disk
 from harness.filesystem.disk import DirItem
 from harness.ids import check_id, decode_name, timestamp
@@ -38,6 +39,7 @@ __all__ = [
     "info_of_ledger",
     "list_ledger",
     "lost_sessions",
+    "page_of",
     "parse_index",
     "read_index",
     "session_files",
@@ -69,6 +71,31 @@ class Listed:
 
     info: SessionInfo
     counted: Position | None = None
+
+
+def page_of(
+    infos: Iterable[SessionInfo], limit: int | None, after: str | None, *, newest_first: bool
+) -> list[SessionInfo]:
+    """At most `limit` of these, of those behind the session `after`: by id, or the one that was written last first.
+
+    Raises `SessionNotFound` where that order does not say what is behind a session that is not there.
+    """
+    ordered = sorted(infos, key=lambda info: info.id)
+    if newest_first:
+        ordered.sort(key=lambda info: info.updated_at, reverse=True)
+    start = 0
+    if after is not None:
+        start = (
+            _place_behind(ordered, after) if newest_first else bisect_right(ordered, after, key=lambda info: info.id)
+        )
+    return ordered[start:] if limit is None else ordered[start : start + limit]
+
+
+def _place_behind(ordered: Sequence[SessionInfo], after: str) -> int:
+    place = next((place for place, info in enumerate(ordered) if info.id == after), None)
+    if place is None:
+        raise SessionNotFound(f"there is no session {after!r} any more to go on behind; list from the beginning again")
+    return place + 1
 
 
 def title_of(text: str) -> str:
@@ -165,27 +192,17 @@ def list_ledger(session_id: str, path: Path) -> Listed:
 
 
 def counted_on(listed: Listed, path: Path) -> Listed:
-    """With the turns that the ledger has behind those counted; all are counted where it is not the one it was.
-
-    Where nobody knows up to where they were counted, it is one more: a long ledger is not read for that.
+    """With the turns that the ledger has behind those counted. All of it is counted where it is not the one it was, and
+    where nobody knows up to where it was counted: a number that may be wrong would stay so.
     """
     start, found = listed.counted, disk.mark(path)
-    if start is None:
-        info = replace(listed.info, turns=listed.info.turns + 1)
-        return Listed(info, _anchored_end(path, found.size if found else 0))
-    if found is not None and _goes_on(path, start, found.size):
+    if start is not None and found is not None and _goes_on(path, start, found.size):
         entries, _, tail = skim(path, start)
         if not entries or entries[0].data.get("seq") == entries[0].seq:
             more = sum(opens_turn(entry.data) for entry in entries)
             return Listed(replace(listed.info, turns=listed.info.turns + more), _behind(tail))
     anew = list_ledger(listed.info.id, path)
     return Listed(replace(listed.info, turns=anew.info.turns), anew.counted)
-
-
-def _anchored_end(path: Path, size: int) -> Position | None:
-    """The end of a ledger, if its anchor knows it."""
-    anchor = read_anchor(SessionFiles(path.parent, path.name.removesuffix(LEDGER_SUFFIX)).anchor)
-    return Position(anchor.count + 1, size) if anchor and anchor.count and anchor.bytes == size else None
 
 
 def _goes_on(path: Path, start: Position, size: int) -> bool:

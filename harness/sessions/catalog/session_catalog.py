@@ -33,12 +33,14 @@ from harness.sessions.catalog.index import (
     info_of_file,
     list_ledger,
     lost_sessions,
+    page_of,
     read_index,
     session_files,
     time_of,
     title_of,
 )
 from harness.sessions.catalog.search import SearchHit, rank, search_ledger, search_words
+from harness.sessions.checking.strict import gone_is_not_found
 from harness.sessions.ledger.deleting import remove_session
 from harness.sessions.lines.anchor import read_anchor
 from harness.sessions.lines.entries import EntryDict
@@ -99,10 +101,13 @@ class SessionCatalog:
         self._told = False
         self._unread: set[str] = set()
 
-    async def list(self) -> builtins.list[SessionInfo]:
-        """All sessions, by id, as the index and the files have them. Reads no ledger that the index knows.
+    async def list(
+        self, limit: int | None = None, after: str | None = None, *, newest_first: bool = False
+    ) -> builtins.list[SessionInfo]:
+        """The sessions as the index and the files have them, in pages; see `page_of`. Reads no ledger that it knows.
 
-        An index that is damaged or behind is made right on the way, where it can be written to.
+        An index that is damaged, or lacks a session, is made right on the way, where it can be written to. After a
+        process was killed `turns` may stay too small for the turns it had not written yet, until the next one.
         """
         try:
             infos = await self._write_changes()
@@ -111,7 +116,7 @@ class SessionCatalog:
                 _log.warning("the list of sessions in %s is only read: %s", self.folder, error)
             self._told = True
             infos = await pool.run(lambda: self._merged(dict(self._changes), rebuild=False)[0])
-        return [infos[key] for key in sorted(infos)]
+        return page_of(infos.values(), limit, after, newest_first=newest_first)
 
     async def lost(self) -> builtins.list[str]:
         """The ids of sessions whose ledger is gone, although nobody deleted them; `list` does not have them."""
@@ -135,7 +140,7 @@ class SessionCatalog:
         """The same, each as its line of the ledger has it: with the time at which it was written."""
         files = await pool.run(self._checked, session_id)
         lines = read_told(files.ledger, files.blobs, last_n)
-        while part := await pool.run(_some, lines):
+        while part := await pool.run(_some, lines, files, session_id):
             for line in part:
                 yield line
 
@@ -165,7 +170,7 @@ class SessionCatalog:
         lock = FileLock(files.lock)
         await lock.acquire(timeout)
         try:
-            existed = await pool.run(lock.work, remove_session, files, session_id)
+            existed = await remove_session(lock, files, session_id)
             self._changes.pop(session_id, None)
         except BaseException:
             lock.release()
@@ -231,10 +236,21 @@ class SessionCatalog:
                 _log.warning("the list of sessions in %s could not be written, trying again: %s", self.folder, error)
 
     async def _write_changes(self) -> dict[str, SessionInfo]:
+        lock = FileLock(self.folder / "sessions.json.lock", in_folder=True)
+        try:
+            return await lock.run(_LOCK_SECONDS, self._merge_noted)
+        except FileMissing:
+            if await pool.run(disk.mark, self.folder) is not None:
+                raise
+            with self._lock:  # there is no folder, and so no session
+                self._changes.clear()
+            return {}
+
+    def _merge_noted(self) -> dict[str, SessionInfo]:
         with self._lock:
             changes, self._changes = self._changes, {}
         try:
-            return await pool.run(self._merge, changes)
+            return self._merge(changes)
         except HarnessError:
             with self._lock:
                 for key, later in self._changes.items():
@@ -263,7 +279,8 @@ class SessionCatalog:
 
     def _history(self, session_id: str, last_n: int) -> builtins.list[MessageDict]:
         files = self._checked(session_id)
-        return [*read_history(files.ledger, files.blobs, last_n)]
+        with gone_is_not_found(files, session_id):
+            return [*read_history(files.ledger, files.blobs, last_n)]
 
     def _search_one(self, session_id: str, words: tuple[str, ...]) -> builtins.list[SearchHit]:
         try:
@@ -284,15 +301,12 @@ class SessionCatalog:
         return self.folder / "sessions.json"
 
     def _merge(self, changes: _Changes) -> dict[str, SessionInfo]:
-        """Bring index, files and changes together, in a worker; write the index if it was not right."""
-        if disk.mark(self.folder) is None:
-            return {}
-        with FileLock(self.folder / "sessions.json.lock").hold(_LOCK_SECONDS):
-            if not disk.is_file_or_nothing(self._index):
-                disk.set_aside(self._index)
-            infos, fresh = self._merged(changes, rebuild=True)
-            if fresh is not None:
-                disk.replace(self._index, fresh, sync=False)
+        """Bring index, files and changes together, while the lock is held; write the index if it was not right."""
+        if not disk.is_file_or_nothing(self._index):
+            disk.set_aside(self._index)
+        infos, fresh = self._merged(changes, rebuild=True)
+        if fresh is not None:
+            disk.replace(self._index, fresh, sync=False)
         return infos
 
     def _merged(self, changes: _Changes, *, rebuild: bool) -> tuple[dict[str, SessionInfo], bytes | None]:
@@ -337,15 +351,16 @@ class SessionCatalog:
             return None
 
 
-def _some(lines: Iterator[EntryDict]) -> list[EntryDict]:
+def _some(lines: Iterator[EntryDict], files: SessionFiles, session_id: str) -> list[EntryDict]:
     """The next few lines, not many more bytes than `_AT_ONCE`; none at the end."""
     found: list[EntryDict] = []
     size = 0
-    for line in lines:
-        found.append(line)
-        size += len(dumps(line["message"]))
-        if size > _AT_ONCE:
-            break
+    with gone_is_not_found(files, session_id):
+        for line in lines:
+            found.append(line)
+            size += len(dumps(line["message"]))
+            if size > _AT_ONCE:
+                break
     return found
 
 

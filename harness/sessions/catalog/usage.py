@@ -16,7 +16,9 @@ from typing import Any, TypeAlias
 
 from harness.errors import FileMissing, HarnessError
 from harness.sessions.catalog.prices import find_price
-from harness.sessions.lines.entries import EntryDict
+from harness.sessions.lines.entries import EntryDict, parse_line
+from harness.sessions.lines.formats import refuse_later
+from harness.sessions.lines.headers import read_first_line
 from harness.sessions.lines.layout import SessionFiles
 from harness.sessions.lines.skimming import read_entries
 
@@ -164,6 +166,7 @@ def read_usage(files: Sequence[tuple[str, SessionFiles]], price: Pricer | None =
     rows: list[RequestUsage] = []
     for session_id, place in files:
         try:
+            refuse_later(parse_line(read_first_line(place.ledger)) or {}, place.ledger)
             lines = (entry.data for entry in read_entries(place.ledger))
             rows.extend(requests_in(session_id, lines, price or find_price))
         except FileMissing:

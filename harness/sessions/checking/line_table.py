@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator
 
 from harness.sessions.checking.misplaced import misplaced
 from harness.sessions.lines.entries import EntryDict, object_in
+from harness.sessions.lines.headers import ORIGINS
+from harness.sessions.lines.references import LOOK, names_in
 from harness.sessions.lines.shapes import wrong_part
 from harness.sessions.view.turns import opens_view
 
@@ -20,8 +22,6 @@ _LONGEST = 16 * 1024 * 1024
 _LINK = re.compile(rb'"prevHash":"([0-9a-f]{64})"')
 _DIGEST = re.compile("[0-9a-f]{64}")
 _ENVELOPE = 1000
-_NAMED = re.compile(rb'"(?:media|stored)":\{"sha256":"([0-9a-f]{64})"')
-_NAMES = b'":{"sha256":"'
 
 
 class LineTable:
@@ -66,6 +66,7 @@ class LineTable:
         self.begins_view = False
         """Whether a view may begin with line `start`, as far as it says itself."""
         self.newest_boundary = -1
+        self._answered = False
         self._view_start = start
         self._anchor_hash = anchor_hash
         self._before = ""
@@ -80,6 +81,12 @@ class LineTable:
         for raw, hexdigest, length in self._lines(blocks):
             self._take(raw, hexdigest, length)
         return self
+
+    @property
+    def unanswered(self) -> bool:
+        """Whether its first request never ended, so that no anchor was due."""
+        begun = self.header is not None and not any(origin in self.header for origin in ORIGINS)
+        return begun and not self._answered and self.newest_boundary < 0
 
     def readable(self, line: int) -> bool:
         """Whether a line could be an entry."""
@@ -157,15 +164,16 @@ class LineTable:
             self.begins_view = opens_view(entry)
         if kind == "compaction" and entry.get("boundary") is True:
             self.newest_boundary = line
+        self._answered = self._answered or kind == "request_end"
         if kind == "header" and self.header is None:
             self.header = entry
         elif text := misplaced(kind, line + 1):
             self.misplaced.append((line, text))
         elif kind == "event" and entry.get("kind") == "damage":
             self.damages.append((line, entry))
-        if _NAMES in raw:
-            for name in _NAMED.findall(raw):
-                self.named.setdefault(name.decode(), line)
+        if LOOK in raw:  # there it may name contents; where in the line decides
+            for name in names_in(entry):
+                self.named.setdefault(name, line)
 
 
 class _Rest:

@@ -19,6 +19,7 @@ from harness.sessions.checking.line_table import LineTable, short_sum
 from harness.sessions.lines.anchor import Anchor, read_anchor
 from harness.sessions.lines.blobs import blob_path
 from harness.sessions.lines.entries import digest
+from harness.sessions.lines.formats import check_format
 from harness.sessions.lines.layout import Owner, SessionFiles
 from harness.text import loads
 
@@ -42,7 +43,7 @@ def verify_bytes(data: Iterable[bytes], anchor: Anchor | None) -> list[Finding]:
 def verify_session(files: SessionFiles, owner: Owner) -> VerifyReport:
     """Check a session's ledger, anchor, context file and contents; blocking, so in a worker.
 
-    Raises `FileMissing` if there is neither a ledger nor an anchor that knows of one.
+    Raises `FileMissing` if there is neither a ledger nor an anchor that knows of one, and `NewerFormat`.
     """
     context = _context_lines(files.context)
     anchor = read_anchor(files.anchor)
@@ -52,9 +53,11 @@ def verify_session(files: SessionFiles, owner: Owner) -> VerifyReport:
     except FileMissing:
         if anchor is None or not anchor.count or disk.mark(files.removed):
             raise
-    found = [*_ledger_findings(table, anchor), *_unsigned(table, anchor, owner.anchor_key), *_view(table, anchor)]
+    due = owner.anchor_key is not None or (anchor is None and disk.mark(files.anchor) is not None)
+    found = _ledger_findings(table, anchor, due=due)
+    found += [*_unsigned(table, anchor, owner.anchor_key), *_view(table, anchor)]
     if not any(finding.kind == "edited" and finding.line == 1 for finding in found):  # what it says counts for nothing
-        found = [*_owner_findings(table, owner), *found]
+        found = [*_owner_findings(table, owner, files.ledger), *found]
     if anchor and anchor.count and not anchor.names(owner.session):
         text = f"the anchor is that of session {anchor.session!r}; put the right one back, or repair"
         found.append(_at(table, 0, "foreign", text))
@@ -76,10 +79,10 @@ def _order(finding: Finding) -> tuple[bool, int, bool]:
     return finding.kind == "context", finding.line, not finding.error
 
 
-def _ledger_findings(table: LineTable, anchor: Anchor | None) -> list[Finding]:
+def _ledger_findings(table: LineTable, anchor: Anchor | None, *, due: bool = False) -> list[Finding]:
     found = chain_findings(table)
     known = any(finding.error for finding in found)
-    return [*found, *_wrong_parts(table), *_earlier_damage(table), *_against(table, anchor, known)]
+    return [*found, *_wrong_parts(table), *_earlier_damage(table), *_against(table, anchor, known, due)]
 
 
 def _wrong_parts(table: LineTable) -> Iterator[Finding]:
@@ -96,11 +99,18 @@ def _at(table: LineTable, line: int, kind: Kind, text: str, *, error: bool = Tru
     return Finding(kind, max(line, 0) + 1, table.starts[line] if inside else table.size, error, text)
 
 
-def _against(table: LineTable, anchor: Anchor | None, known: bool) -> Iterator[Finding]:
-    """The end of a ledger is held by its anchor alone. `known` says that an error has been found already."""
+def _against(table: LineTable, anchor: Anchor | None, known: bool, due: bool) -> Iterator[Finding]:
+    """The end of a ledger is held by its anchor alone. `known` says that an error has been found already.
+
+    A session that was stopped in its very first request never had an anchor, unless one was `due` for another reason.
+    Who could cut a ledger so short, and remove its anchor, could remove both: to call it an error would prove nothing.
+    """
     end = len(table)
     if anchor is None or not anchor.count:
-        if end:
+        if end and table.unanswered and not due:
+            text = "no request has ended yet, so there is no anchor; the next call makes one"
+            yield _at(table, end, "unanchored", text, error=False)
+        elif end:
             yield _at(table, end, "unanchored", f"there is no usable anchor, so the end is not proved; {_REANCHOR}")
         return
     if table.header and str(table.header.get("ledgerId")) != anchor.ledger_id:
@@ -168,9 +178,10 @@ def _earlier_damage(table: LineTable) -> Iterator[Finding]:
                 yield replace(_at(table, line, item["kind"], text, error=False), noted=True)
 
 
-def _owner_findings(table: LineTable, owner: Owner) -> Iterator[Finding]:
+def _owner_findings(table: LineTable, owner: Owner, ledger: Path) -> Iterator[Finding]:
     if table.header:
         try:
+            check_format(table.header, Path(ledger.name))
             owner.check(table.header, Path("the ledger"))
         except SessionDamaged as error:
             yield _at(table, 0, "foreign", str(error))

@@ -7,6 +7,7 @@ prompt's line. That line says whether it really is the key, and what follows it 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 
@@ -17,7 +18,7 @@ from harness.sessions.lines.entries import Entry, Position, digest
 from harness.sessions.lines.layout import SessionFiles
 from harness.sessions.view.projection import Turn, project_turns
 
-__all__ = ["MOST_KEYS", "Answered", "AskedBefore", "read_answered"]
+__all__ = ["MOST_KEYS", "Answered", "AskedBefore", "read_answered", "stopped_at"]
 
 MOST_KEYS = 1024
 """Prompts that a boundary names: a key that is older is not known any more, and its prompt runs again."""
@@ -31,6 +32,8 @@ class Answered:
 
     entry_id: str
     turn: Turn
+    stopped_at: str | None = None
+    """The line of the answer with which a hook has ended the turn, though it asks for tools: it is the reply."""
 
 
 class AskedBefore:
@@ -95,7 +98,24 @@ def _answered(files: SessionFiles, entries: list[Entry]) -> Answered | None:
         if entry.refers:
             try_expand(entry.data, partial(read_blob, files.blobs))
     turns = project_turns(own, None)
-    return Answered(entries[0].id, turns[0]) if turns else None
+    return Answered(entries[0].id, turns[0], stopped_at(own, turns[0])) if turns else None
+
+
+def stopped_at(path: Iterable[Entry], turn: Turn) -> str | None:
+    """The line of the answer with which a hook has ended this turn; None where none has.
+
+    Its card says so, which stands before any other end: where a caller stops a turn, the card comes after that.
+    """
+    answer = None
+    for entry in path:
+        data = entry.data
+        if entry.kind == "message" and data.get("via") == "model" and entry.id in turn.entry_ids:
+            answer = entry.id
+        elif entry.kind == "turn_card" and data.get("turn") == turn.id:
+            return answer if data.get("outcome") == "stopped" else None
+        elif entry.kind == "event" and data.get("kind") == "abort" and data.get("turnId") == turn.id:
+            return None
+    return None
 
 
 def _short(key: str) -> str:

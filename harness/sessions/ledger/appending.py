@@ -14,8 +14,8 @@ from typing import Any
 from harness.errors import ConfigError, FileMissing, PersistenceError
 from harness.filesystem.disk import AppendFile, FileMark
 from harness.sessions.ledger.reading import Tail
-from harness.sessions.lines.entries import MAX_LINE, Entry, build_line, digest
-from harness.text import loads
+from harness.sessions.lines.entries import MAX_LINE, Entry, digest, make_line, own_copy
+from harness.text import dumps
 
 __all__ = ["Ledger"]
 
@@ -52,14 +52,18 @@ class Ledger:
         parent: str | None,
         turn: str | None = None,
         request: str | None = None,
+        whole: Mapping[str, Any] | None = None,
     ) -> tuple[Entry, bytes]:
-        """Add a line to those to be written. Raises `ConfigError` if it cannot be one."""
+        """Add a line to those to be written. Raises `ConfigError` if it cannot be one.
+
+        `whole` has what the entry shall hold of the fields, where that is known and nobody will change it; otherwise
+        it is read from the line.
+        """
         end = self.planned
         seq, offset = end.count + 1, end.size
+        line = make_line(kind, entry_id, fields, parent=parent, seq=seq, prev_hash=end.hash, turn=turn, request=request)
         try:
-            raw = build_line(
-                kind, entry_id, fields, parent=parent, seq=seq, prev_hash=end.hash, turn=turn, request=request
-            )
+            raw = dumps(line)
         except TypeError as error:
             raise ConfigError(f"a {kind} entry cannot be stored: {error}; clean its values first") from error
         size = len(raw)
@@ -71,7 +75,7 @@ class Ledger:
             offset += 1
             self.pending.append(b"\n" + raw)
         self.planned = Tail(seq, offset + size + 1, digest(raw))
-        return Entry(loads(raw), seq, offset, size), raw
+        return Entry({**line, **whole} if whole else own_copy(line, raw), seq, offset, size), raw
 
     def write(self, lines: list[bytes], sync: bool) -> None:
         """Append lines that were planned, in a worker. Raises `PersistenceError`, with nothing written.

@@ -6,7 +6,6 @@ the context file, then the anchor. Only the first two may fail a commit; the res
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -22,14 +21,15 @@ from harness.sessions.lines.contextfile import ContextFile
 from harness.sessions.lines.entries import Entry
 from harness.sessions.lines.layout import SessionFiles
 
-__all__ = ["Commit", "ContextUpdate", "blob_lock"]
+__all__ = ["BLOB_LOCK_SECONDS", "Commit", "ContextUpdate", "blob_lock"]
 
 _log = logging.getLogger("harness.sessions")
-_BLOB_LOCK_SECONDS = 60.0
+BLOB_LOCK_SECONDS = 60.0
+"""How long the lock of the contents is waited for; outside of the workers."""
 _PIECE = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # a frozen one takes three times as long to make
 class ContextUpdate:
     """What happens to the context file: `fresh` lines are added, or `header` and all that `whole` gives written."""
 
@@ -62,12 +62,14 @@ class Commit:
     written: bool = False
 
     def run(self) -> None:
-        """Do it, in a worker. Raises `PersistenceError`; then the ledger has none of the lines."""
+        """Do it, in a worker. Raises `PersistenceError`; then the ledger has none of the lines.
+
+        With `blobs` the caller holds `blob_lock`: no session that is deleted now may take away what these lines name.
+        """
         if self.blobs:
-            with self._blobs_in_place():
-                self._write_lines()
-        else:
-            self._write_lines()
+            # Synced also where the lines are not yet: a later sync of the ledger makes those durable.
+            write_blobs(self.files.blobs, self.blobs, sync=self.durable)
+        self._write_lines()
         if self.update:
             update = self.update
             self.context.update(update.header, update.fresh, lambda: self._copies(update.whole()), anew=update.anew)
@@ -79,15 +81,6 @@ class Commit:
     def _write_lines(self) -> None:
         self.ledger.write(self.lines, self.sync)
         self.written = True
-
-    @contextlib.contextmanager
-    def _blobs_in_place(self) -> Iterator[None]:
-        # Synced also where the lines are not yet: a later sync of the ledger makes those durable.
-        disk.make_folder(self.files.blobs, sync=self.durable)
-        # A session that is deleted now must not take away a content that these lines begin to name.
-        with blob_lock(self.files.blobs).hold(_BLOB_LOCK_SECONDS):
-            write_blobs(self.files.blobs, self.blobs, sync=self.durable)
-            yield
 
     def _copies(self, entries: Sequence[Entry]) -> list[bytes]:
         """The bytes of lines, read back from the ledger in pieces; what lies between them may be long."""
@@ -120,6 +113,6 @@ def _pieces(entries: Sequence[Entry]) -> Iterator[Sequence[Entry]]:
             first = index
 
 
-def blob_lock(folder: Path) -> FileLock:
-    """The lock between those who add contents to a folder and those who remove them."""
-    return FileLock(folder / "files.lock")
+def blob_lock(folder: Path, *, sync: bool = False) -> FileLock:
+    """The lock between those who add contents to a folder, which it makes, with `sync` durably, and who remove them."""
+    return FileLock(folder / "files.lock", sync=sync)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.sessions.ledger.answers import Answered, AskedBefore
+from harness.sessions.ledger.answers import Answered, AskedBefore, stopped_at
 from harness.sessions.ledger.reading import Loaded
 from harness.sessions.lines.digest import binding_digest
 from harness.sessions.lines.entries import Entry, EntryDict, Position
@@ -95,7 +95,7 @@ class Conversation:
         if asked is None:
             return None
         turn = next((turn for turn in reversed(self.view().turns) if asked.id in turn.entry_ids), None)
-        return Answered(asked.id, turn) if turn else None
+        return Answered(asked.id, turn, stopped_at(self.path, turn)) if turn else None
 
     def asked_at(self, key: str) -> int | None:
         """Where the prompt with this idempotency key may stand that lies before the boundary: its first byte."""
@@ -155,7 +155,7 @@ class Conversation:
         if "idempotencyKey" in data:
             self._asked.note(entry)
         key = message_id, partial = data["message"]["id"], bool(data.get("partial"))
-        known = self.entry_of(message_id, partial)
+        known = self._ids[partial].get(message_id)
         if known is None or self._is_undecided(known, key):
             self._ids[partial][message_id] = entry
             request = data.get("requestId")

@@ -9,38 +9,76 @@ from __future__ import annotations
 import logging
 import re
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from harness.errors import FileMissing, PersistenceError
-from harness.filesystem import disk
+from harness.filesystem import disk, pool
+from harness.filesystem.locks import FileLock
 from harness.sessions.ledger.beginning import put_block
-from harness.sessions.ledger.committing import blob_lock
+from harness.sessions.ledger.committing import BLOB_LOCK_SECONDS, blob_lock
 from harness.sessions.lines.anchor import Anchor, encode_anchor, read_anchor
 from harness.sessions.lines.blobs import blob_path
 from harness.sessions.lines.entries import parse_line
+from harness.sessions.lines.formats import is_known
 from harness.sessions.lines.headers import nameless_id, read_first_line
 from harness.sessions.lines.layout import LEDGER_SUFFIX, SessionFiles
+from harness.sessions.lines.references import LOOK, names_in
+from harness.sessions.lines.skimming import read_lines
 
-__all__ = ["finish_removal", "named_contents", "remove_session"]
+__all__ = ["finish_removal", "mentioned_contents", "named_contents", "remove_session"]
 
 _log = logging.getLogger("harness.sessions")
-_LOCK_SECONDS = 60.0
+T = TypeVar("T")
 _SHA256 = re.compile(rb'"sha256":"([0-9a-f]{64})"')
 _SHA256_BYTES = 80  # what may stand across two blocks
 
 
-def remove_session(files: SessionFiles, session_id: str) -> bool:
-    """Remove the files of a session whose lock is held, in a worker; whether there was a ledger.
+async def remove_session(lock: FileLock, files: SessionFiles, session_id: str) -> bool:
+    """Remove the files of a session while its `lock` is held; whether there was a ledger.
 
     Contents in `files/` go with it unless another session names them. An anchor stays that names the deleted ledger.
-    Raises `PersistenceError`, which says so where the session is gone nevertheless.
+    Raises `SessionBusy`, with nothing removed, where the folder of the contents is kept too long, and
+    `PersistenceError`, which says so where the session is gone nevertheless.
     """
-    finish_removal(files, session_id)
+    await finish_removal(lock, files, session_id)
+    return await _with_contents(lock, files, files.ledger, partial(_remove, files, session_id))
+
+
+async def finish_removal(lock: FileLock, files: SessionFiles, session_id: str) -> None:
+    """Go on with a removal that was cut off, while the lock is held; nothing if there is none. Raises as above."""
+    if await pool.run(disk.mark, files.removed):
+        await _with_contents(lock, files, files.removed, partial(_remove_rest, files, session_id))
+
+
+async def _with_contents(lock: FileLock, files: SessionFiles, ledger: Path, work: Callable[[bool], T]) -> T:
+    """Do it in a worker, and tell it whether it may remove contents: it may while nobody can begin to name one.
+
+    So it is asked before anything is removed whether there are any, and their lock is waited for.
+    """
+    contents = blob_lock(files.blobs)
+    try:
+        if named := await pool.run(named_contents, ledger, files.blobs):
+            await contents.acquire(BLOB_LOCK_SECONDS)
+    except PersistenceError as error:
+        _log.warning("contents of a deleted session may stay in %s: %s", files.blobs, error)
+        named = set()
+    if not named:
+        return await pool.run(lock.work, work, False)
+    try:
+        return await pool.run(lock.work, partial(contents.work, work, True))
+    finally:
+        contents.release()
+
+
+def _remove(files: SessionFiles, session_id: str, contents: bool) -> bool:
     existed = disk.rename(files.ledger, files.removed)
     try:
         if existed:
             disk.sync_folder(files.folder)
-        _remove_rest(files, session_id)
+        _remove_rest(files, session_id, contents)
     except (FileMissing, PersistenceError) as error:
         raise PersistenceError(
             f"session {session_id!r} is deleted, and some of its files are there still: {error}; delete it again"
@@ -48,18 +86,13 @@ def remove_session(files: SessionFiles, session_id: str) -> bool:
     return existed
 
 
-def finish_removal(files: SessionFiles, session_id: str) -> None:
-    """Go on with a removal that was cut off, in a worker, while the lock is held; nothing if there is none."""
-    if disk.mark(files.removed):
-        _remove_rest(files, session_id)
-
-
-def _remove_rest(files: SessionFiles, session_id: str) -> None:
+def _remove_rest(files: SessionFiles, session_id: str, contents: bool) -> None:
     """Everything but the ledger, which is not there any more under its own name. Each step can be done twice."""
     disk.remove_tree(files.context)  # first: on a full disk it may leave the room that the tombstone needs
     _write_tombstone(files, session_id)
     _remove_set_aside(files)
-    _remove_contents(files)
+    if contents:
+        _remove_contents(files)
     if disk.mark(files.removed):
         disk.sync_folder(files.folder)  # nothing may be left of it once there is nothing to tell so
         disk.remove_tree(files.removed)
@@ -90,30 +123,44 @@ def _ledger_id(path: Path) -> list[str]:
 
 
 def named_contents(ledger: Path, blobs: Path, length: int = sys.maxsize) -> set[str]:
-    """The contents the first `length` bytes of a ledger name and files hold.
-
-    Texts of bindings have digests too, but no file.
-    """
+    """The contents the first `length` bytes of a ledger name and files hold."""
+    there = mentioned_contents(ledger, blobs, length)
     names: set[str] = set()
+    known = False
+    for line in read_lines(ledger) if there else ():
+        raw = (line.raw or b"")[: max(0, length - line.offset)]
+        if line.seq == 1:
+            known = is_known(parse_line(raw) or {"format": None})
+        if LOOK in raw and not there.isdisjoint(found := _digests(raw)):
+            entry = parse_line(raw) if known else None
+            # What a line has named that nobody here can read may be wanted yet.
+            names.update(found if entry is None else names_in(entry))
+    return names & there
+
+
+def mentioned_contents(ledger: Path, blobs: Path, length: int = sys.maxsize) -> set[str]:
+    """The same, wherever in a line they are named: mostly there are none, and then no line has to be parsed."""
+    digests: set[str] = set()
     rest = b""
     try:
         for block in disk.read_blocks(ledger, length=length):
-            names |= {found.decode() for found in _SHA256.findall(rest + block)}
+            digests |= _digests(rest + block)
             rest = block[-_SHA256_BYTES:]
     except FileMissing:
         return set()
-    return {name for name in names if disk.has_file(blob_path(blobs, name))}
+    return {name for name in digests if disk.has_file(blob_path(blobs, name))}
+
+
+def _digests(raw: bytes) -> set[str]:
+    return {found.decode() for found in _SHA256.findall(raw)}
 
 
 def _remove_contents(files: SessionFiles) -> None:
-    """The contents that the deleted ledger names and no other one does."""
+    """The contents that the deleted ledger names and no other one does, while their lock is held."""
     try:
-        if not named_contents(files.removed, files.blobs):
-            return
-        with blob_lock(files.blobs).hold(_LOCK_SECONDS):
-            for name in _named_here_alone(files):
-                disk.remove_tree(place := blob_path(files.blobs, name))
-                disk.sync_folder(place.parent)
+        for name in _named_here_alone(files):
+            disk.remove_tree(place := blob_path(files.blobs, name))
+            disk.sync_folder(place.parent)
     except PersistenceError as error:
         _log.warning("contents of a deleted session may stay in %s: %s", files.blobs, error)
 

@@ -19,7 +19,7 @@ from harness.sessions.lines import blobs
 from harness.sessions.lines.anchor import Anchor, read_anchor
 from harness.sessions.lines.digest import items_of
 from harness.sessions.lines.entries import REFERENCE, START, Damage, Entry, EntryDict, Position, Tail, digest
-from harness.sessions.lines.headers import checked_header, nameless_id, read_first_line
+from harness.sessions.lines.headers import ORIGINS, checked_header, nameless_id, read_first_line
 from harness.sessions.lines.layout import Owner, SessionFiles
 from harness.sessions.lines.parsing import lines_in, values_of
 from harness.sessions.lines.shapes import may_refer
@@ -35,6 +35,7 @@ __all__ = [
     "read_session",
     "scan",
     "texts_written",
+    "unanswered",
 ]
 
 _log = logging.getLogger("harness.sessions")
@@ -78,7 +79,7 @@ def read_session(files: SessionFiles, owner: Owner, *, anchored: bool = True) ->
         loaded = _load(skim(files.ledger), START, found) or Loaded()
         if there and not anchor:
             loaded.damage.append(Damage("mac", loaded.tail.count, loaded.tail.size))
-        elif anchored or anchor:
+        elif anchor or (anchored and _anchor_was_due(files, owner, there, unanswered(header, loaded))):
             loaded.damage.append(_reason(loaded.tail, anchor, found, ledger_id, fits=lines is not None))
     loaded.header, loaded.ledger_id, loaded.deleted, loaded.anchor = header, ledger_id, deleted, there
     if header is None:
@@ -90,6 +91,18 @@ def read_session(files: SessionFiles, owner: Owner, *, anchored: bool = True) ->
         # No damage to a reader: a writer may be at work. The next writer knows that none is.
         loaded.damage.append(Damage("unsigned", anchor.count + 1, anchor.bytes))
     return loaded
+
+
+def _anchor_was_due(files: SessionFiles, owner: Owner, there: Anchor | None, nothing_said: bool) -> bool:
+    """Whether a ledger without an anchor lost it; a key vouches for nothing that it has not signed."""
+    was_there = there is None and disk.mark(files.anchor) is not None
+    return was_there or owner.anchor_key is not None or not nothing_said
+
+
+def unanswered(header: EntryDict | None, loaded: Loaded) -> bool:
+    """Whether nobody was given anything that could be missing: its first request never ended, so no anchor was due."""
+    begun = header is not None and not any(origin in header for origin in ORIGINS)
+    return begun and loaded.boundary == START and all(entry.kind != "request_end" for entry in loaded.path)
 
 
 def read_identity(files: SessionFiles, owner: Owner) -> str:
@@ -196,7 +209,7 @@ def active_path(entries: Sequence[Entry], damaged: bool) -> list[Entry] | None:
 
 
 def texts_written(entries: Iterable[Entry], boundary: Entry | None) -> set[str]:
-    """The SHA-256 of every system and tool text that stands in a binding after the boundary."""
+    """The SHA-256 of every system and tool text that stands in a binding of these lines after the boundary."""
     after = boundary.seq if boundary else 0
     return {
         str(item.get("sha256"))
@@ -288,7 +301,7 @@ def _load(lines: _Lines, start: Position, found: FileMark) -> Loaded | None:
         tail=tail,
         leaf=path[-1].id if path else None,
         path=[entry for entry in path if entry.seq >= boundary.seq] if newest else path,
-        written=texts_written(entries, newest),
+        written=texts_written(path, newest),  # not what only another branch wrote: a copy of this one would lack it
         boundary=boundary,
         damage=damage,
         mark=found._replace(size=tail.size),

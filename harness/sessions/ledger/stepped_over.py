@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness.filesystem import disk
-from harness.sessions.ledger.reading import Loaded
-from harness.sessions.lines.entries import START, Damage, digest
+from harness.sessions.ledger.reading import Loaded, unanswered
+from harness.sessions.lines.entries import Damage, digest
 
 __all__ = ["stepped_over"]
 
 _LOST = frozenset({"bad", "header", "file", "parent"})
 _SHOWN = 3
-_ORIGINS = ("importedFrom", "forkedFrom", "parent")
 
 
 def stepped_over(session_id: str, loaded: Loaded, ledger: Path, *, noted: bool) -> str | None:
@@ -36,19 +35,13 @@ def stepped_over(session_id: str, loaded: Loaded, ledger: Path, *, noted: bool) 
 def _end_unproved(session_id: str, loaded: Loaded) -> str | None:
     """That all there is was read, and that nobody can say whether it is all there was."""
     is_there = loaded.anchor is not None and loaded.anchor.count > 0
-    if not any(each.kind == "anchor" for each in loaded.damage) or (not is_there and _is_unanswered(loaded)):
+    if not any(each.kind == "anchor" for each in loaded.damage) or (not is_there and unanswered(loaded.header, loaded)):
         return None
     what = "is not that of this ledger's end" if is_there else "is missing or damaged, as after a power cut"
     return (
         f"session {session_id!r}: all lines were read, but its anchor {what}, so that nobody can say whether they are "
         "all as they were written; verify the session to have the rest checked"
     )
-
-
-def _is_unanswered(loaded: Loaded) -> bool:
-    """Whether nobody was given anything that could be missing: its first request never ended, so no anchor was due."""
-    begun = loaded.header is not None and not any(origin in loaded.header for origin in _ORIGINS)
-    return begun and loaded.boundary == START and all(entry.kind != "request_end" for entry in loaded.path)
 
 
 def _is_healed(damage: Damage, loaded: Loaded, ledger: Path) -> bool:

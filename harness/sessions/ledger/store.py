@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Literal, ParamSpec, TypeVar
 
@@ -16,12 +16,12 @@ from harness.filesystem import disk, pool
 from harness.filesystem.locks import FileLock
 from harness.ids import new_id, timestamp
 from harness.sessions.ledger.appending import Ledger
-from harness.sessions.ledger.committing import Commit, ContextUpdate
+from harness.sessions.ledger.committing import BLOB_LOCK_SECONDS, Commit, ContextUpdate, blob_lock
 from harness.sessions.ledger.conversation import Conversation
 from harness.sessions.ledger.deleting import finish_removal
 from harness.sessions.ledger.loading import load_session
 from harness.sessions.ledger.reading import Loaded, damage_to_note
-from harness.sessions.lines.anchor import Anchor, encode_anchor
+from harness.sessions.lines.anchor import Anchor, encode_anchor, new_ledger_id
 from harness.sessions.lines.blobs import Blobs
 from harness.sessions.lines.contextfile import ContextFile, context_header
 from harness.sessions.lines.entries import Entry
@@ -57,7 +57,7 @@ class LedgerStore:
         self.blobs: Blobs = {}
         self.along: Callable[[], None] | None = None
         self._context = ContextFile(files.context)
-        self._lock = FileLock(files.lock, in_folder=True)
+        self.writer_lock = FileLock(files.lock, in_folder=True)
         self._mark: disk.FileMark | None = None
         self._fresh = False
         self._committing = asyncio.Lock()
@@ -72,7 +72,7 @@ class LedgerStore:
     @property
     def locked(self) -> bool:
         """Whether this is the writer now."""
-        return self._lock.held or self._detached is not None
+        return self.writer_lock.held or self._detached is not None
 
     async def detach(self, reason: PersistenceError) -> None:
         """See what can be read, and take lines that every commit will refuse for this reason."""
@@ -82,20 +82,20 @@ class LedgerStore:
     async def lock(self, timeout: float) -> None:
         """Become the writer and see what others wrote. Raises `SessionBusy`, `SessionDamaged`."""
         try:
-            await self._lock.acquire(timeout)
+            await self.writer_lock.acquire(timeout)
         except FileMissing:
             # Whoever makes a folder makes its name durable: a ledger in it is no safer than that.
             await pool.run(disk.make_folder, self.files.folder, sync=self.durability != "none")
-            await self._lock.acquire(timeout)
+            await self.writer_lock.acquire(timeout)
         try:
             found = disk.mark(self.files.ledger)
             if found is None and disk.mark(self.files.removed) is not None:
-                await self.work(finish_removal, self.files, self.owner.session)
+                await finish_removal(self.writer_lock, self.files, self.owner.session)
             # A lock of asyncio belongs to one loop; calls of one session may come from several.
             self._committing = asyncio.Lock()
             await self._refresh(found)
         except BaseException:
-            self._lock.release()
+            self.writer_lock.release()
             raise
 
     async def release(self) -> None:
@@ -103,7 +103,7 @@ class LedgerStore:
         if self._detached is not None:
             self._detached = None
             self._forget()
-        if not self._lock.held:
+        if not self.writer_lock.held:
             return
         if self._taken_back:
             self._let_go()
@@ -121,7 +121,7 @@ class LedgerStore:
 
     async def work(self, what: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Blocking work that needs the lock, which stays for so long even where the event loop is closed meanwhile."""
-        return await pool.run(partial(self._lock.work, what, *args, **kwargs))
+        return await pool.run(partial(self.writer_lock.work, what, *args, **kwargs))
 
     def take_back(self) -> None:
         """Drop what was added and not written, for whoever tells by an error that it is not done; then release."""
@@ -164,18 +164,17 @@ class LedgerStore:
         """Add a line to the conversation and to those to be committed.
 
         `parent` puts it on another branch, not into the conversation. `whole` is what the fields
-        say with their files put back in.
+        say with their files put back in; it is kept, and must be nobody else's.
         """
-        self._require_lock()
+        if not self.writer_lock.held:
+            self._require_lock()
         if not self.ledger.planned.count:
             self._add_header()
         if self.loaded.damage:
             self._note_damage()
         entry, raw = self.ledger.plan(
-            kind, entry_id or new_id(), fields, parent=parent or self.leaf, turn=turn, request=request
+            kind, entry_id or new_id(), fields, parent=parent or self.leaf, turn=turn, request=request, whole=whole
         )
-        if whole:
-            entry.data.update(whole)
         if parent is None:
             self._follow(entry, raw)
         return entry
@@ -188,9 +187,11 @@ class LedgerStore:
             if self.ledger.pending or (sync and self.ledger.unsynced):
                 await self._write(sync or self.durability == "every", along)
 
-    async def rebuild(self) -> None:
-        """Make context file and anchor anew from the ledger. Raises `PersistenceError`."""
+    async def rebuild(self, first: Callable[[], object] | None = None) -> None:
+        """Make context file and anchor anew from the ledger, after `first`, in a worker. Raises `PersistenceError`."""
         self._require_lock()
+        if first:
+            await self.work(first)
         self._note_damage()
         if not (end := self.ledger.planned).ended:
             # The anchor names no unfinished line; a line behind it ends it.
@@ -207,7 +208,7 @@ class LedgerStore:
         job = self._job(synced)
         job.along = along
         try:
-            await self.work(job.run)
+            await self._done(job)
         except PersistenceError:
             self._failed = True
             raise
@@ -215,6 +216,12 @@ class LedgerStore:
             # Also when the caller was cancelled: the work itself went on to its end.
             if job.written:
                 self._advance(job, held, boundary_seen)
+
+    def _done(self, job: Commit) -> Awaitable[None]:
+        if not job.blobs:
+            return pool.run(self.writer_lock.work, job.run)
+        contents = blob_lock(job.files.blobs, sync=job.durable)
+        return contents.run(BLOB_LOCK_SECONDS, self.writer_lock.work, job.run)
 
     def _job(self, synced: bool) -> Commit:
         end = self.ledger.planned
@@ -236,7 +243,7 @@ class LedgerStore:
 
     def _context_update(self) -> ContextUpdate | None:
         """What is new for the context file; nothing while it is open whether a model's output counts."""
-        if self._open_requests:
+        if self._open_requests or not (self._held_back or self._compacted):
             return None
         lines = [raw for entry, raw in self._held_back if self.conversation.is_settled(entry)]
         if not lines and not self._compacted:
@@ -265,7 +272,7 @@ class LedgerStore:
 
     def _add_header(self) -> None:
         """The first line of an empty file says whose it is; no other file ever gets one."""
-        ledger_id = new_id()
+        ledger_id = new_ledger_id(self.loaded.deleted)
         known = {key: value for key, value in self.header_fields.items() if value is not None}
         fields = {
             "format": FORMAT,
@@ -315,16 +322,16 @@ class LedgerStore:
             self._compacted = self._compacted or bool(entry.data.get("boundary"))
 
     def _require_lock(self) -> None:
-        if not self._lock.held and self._detached is None:
+        if not self.writer_lock.held and self._detached is None:
             raise ConfigError(f"{self.files.ledger} can be written only under its lock; use tree.writing()")
 
     async def _refresh(self, found: disk.FileMark | None) -> None:
         """Read the session unless its ledger, as it was `found`, is the one in memory."""
-        locked = self._lock.held
+        locked = self.writer_lock.held
         if self._fresh and self._mark == found:
             return
         loaded, conversation = await pool.run(load_session, self.files, self.owner)
-        if locked == self._lock.held:  # otherwise a writer has come, or gone, and knows better
+        if locked == self.writer_lock.held:  # otherwise a writer has come, or gone, and knows better
             self._take(loaded, conversation)
 
     def _take(self, loaded: Loaded, conversation: Conversation) -> None:
@@ -351,4 +358,4 @@ class LedgerStore:
         self._open_requests.clear()
         self._mark = self.ledger.mark or self._mark
         self.ledger.close()
-        self._lock.release()
+        self.writer_lock.release()

@@ -22,29 +22,34 @@ from typing import Any
 
 from harness.errors import FileMissing, PersistenceError
 from harness.filesystem import disk
+from harness.ids import new_id
 from harness.sessions.lines.entries import START, Position, digest
 from harness.sessions.lines.sealed import BLOCK_BYTES, seal, unseal
 from harness.text import dumps
 
-__all__ = ["ANCHOR_BYTES", "Anchor", "encode_anchor", "is_deleted", "parse_anchor", "read_anchor"]
+__all__ = ["ANCHOR_BYTES", "Anchor", "encode_anchor", "is_deleted", "new_ledger_id", "parse_anchor", "read_anchor"]
 
 ANCHOR_BYTES = BLOCK_BYTES
+_VERSION = 1
 _MAX_SESSION = 66
 _MAX_LEAF = 64  # ids of ours have 36; a longer one, which came with a bundle, must not fill the block
 _TRIES = 4
 _SUM = re.compile("[0-9a-f]{64}")
 _UP_TO = "<="
+_UNTIMED = "*"
+"""Behind that item's id: ledgers whose ids tell no time are among those it stands for."""
 _TIMED = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}")
 """How a UUIDv7 begins: with the time when it was made, in such a way that texts sort by it."""
 _Bytes = bytes  # within the class `bytes` is a field
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # one is made with every turn, and a frozen one takes three times as long to make
 class Anchor:
     """What the block says. `count` and `bytes` are of the ledger up to the last sync, `hash` of its last line there.
 
     An anchor with a count of 0 only remembers the ids of deleted ledgers. A first item that begins with `<=`
-    stands for all ledgers that were begun by then: it is the beginning of a ledger's id.
+    stands for all ledgers that were begun by then: it is the beginning of a ledger's id. One that ends with `*` stands
+    for all whose id tells no time too.
     """
 
     ledger_id: str
@@ -90,9 +95,22 @@ def encode_anchor(anchor: Anchor, key: bytes | None = None) -> bytes:
 def is_deleted(ledger_id: str, deleted: Sequence[str]) -> bool:
     """Whether an anchor says so of a ledger that is not the one it belongs to."""
     begun = _TIMED.match(ledger_id)
-    return ledger_id in deleted or any(
-        begun and item.startswith(_UP_TO) and begun[0] <= item[len(_UP_TO) :] for item in deleted
-    )
+    others = [item[len(_UP_TO) :] for item in deleted if item.startswith(_UP_TO)]
+    return ledger_id in deleted or any(begun[0] <= item if begun else item.endswith(_UNTIMED) for item in others)
+
+
+def new_ledger_id(deleted: Sequence[str]) -> str:
+    """The id of a ledger that begins now, behind these that were deleted: none that the anchor says is deleted.
+
+    Where the clock was ahead when they began, it is the first one behind theirs.
+    """
+    made = new_id()
+    begun = max((found[0] for item in deleted if (found := _TIMED.match(item.removeprefix(_UP_TO)))), default="")
+    if not begun or made[: len(begun)] > begun:
+        return made
+    behind = f"{int(begun[:8] + begun[9:13] + begun[15:], 16) + 1:015x}"
+    # Nobody's clock is at the end of the year 10889; there an id stays as it is.
+    return f"{behind[:8]}-{behind[8:12]}-7{behind[12:]}{made[18:]}" if len(behind) == 15 else made
 
 
 def parse_anchor(block: bytes) -> Anchor | None:
@@ -127,10 +145,15 @@ def _variants(anchor: Anchor) -> Iterator[Anchor]:
 
 
 def _shortened(deleted: tuple[str, ...], kept: int) -> tuple[str, ...]:
-    """The newest `kept`; of the others only when the newest was begun, since what came before it was deleted too."""
+    """The newest `kept`; of the others only when the newest was begun, since what came before it was deleted too.
+
+    Of ids that tell no time it is remembered that there were some; then all such count as deleted.
+    """
     end = len(deleted) - kept
-    begun = [found[0] for item in deleted[:end] if (found := _TIMED.match(item.removeprefix(_UP_TO)))]
-    return (f"{_UP_TO}{max(begun)}", *deleted[end:]) if begun else deleted[end:]
+    begun = [_TIMED.match(item.removeprefix(_UP_TO)) for item in deleted[:end]]
+    untimed = not all(begun) or any(item.endswith(_UNTIMED) for item in deleted[:end])
+    newest = max((found[0] for found in begun if found), default="")
+    return (f"{_UP_TO}{newest}{_UNTIMED if untimed else ''}", *deleted[end:])
 
 
 def _fields(anchor: Anchor, deleted: tuple[str, ...]) -> dict[str, Any]:
@@ -140,7 +163,7 @@ def _fields(anchor: Anchor, deleted: tuple[str, ...]) -> dict[str, Any]:
     elif len(dumps(session)) > _MAX_SESSION:
         key, session = "sessionSha256", digest(session.encode())
     fields = {
-        "v": 1,
+        "v": _VERSION,
         "ledgerId": anchor.ledger_id,
         key: session,
         "count": anchor.count,
@@ -157,6 +180,8 @@ def _mac(fields: dict[str, Any], key: bytes) -> str:
 
 
 def _anchor(data: dict[str, Any]) -> Anchor:
+    if type(data["v"]) is not int or data["v"] != _VERSION:
+        raise ValueError(f"{data['v']!r} is another kind of anchor")
     count, size, boundary = _number(data["count"]), _number(data["bytes"]), data["boundary"]
     if type(boundary) is not dict:
         raise ValueError(f"{boundary!r} is no position")

@@ -1,10 +1,11 @@
 """Large contents beside the ledger: `files/<2 hex>/<sha256>`, named by the SHA-256 of their bytes.
 
 A line of the ledger has at most 1 MB. A block of a message whose JSON is larger than `LARGE` is
-replaced in the line by a preview with `stored{sha256,bytes}`: the file holds a JSON array of the
-blocks that stand in the preview's place. Other entries move whole fields the same way: the field
-is then `{"stored":{sha256,bytes}}` and the file holds its JSON. Putting the files back in gives
-exactly what was logged.
+replaced in the line by a preview with `stored{sha256,bytes,media[{sha256}]?}`: the file holds a JSON array of
+the blocks that stand in the preview's place, and `media` names the media in them, so that a line
+alone tells which files it needs. Other entries move whole fields the same way: the field is then
+`{"stored":{sha256,bytes}}` and the file holds its JSON. What looks so by itself moves to a file too,
+whoever gave it, so putting the files back in gives exactly what was logged.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from harness.errors import ConfigError, FileMissing, PersistenceError, SessionDa
 from harness.filesystem import disk
 from harness.messages import MessageDict
 from harness.sessions.lines.entries import MAX_LINE, REFERENCE, digest
+from harness.sessions.lines.references import media_in, stored_field, stored_in
 from harness.sessions.lines.shapes import is_message
 from harness.text import dumps, loads
 
@@ -46,6 +48,8 @@ BlobReader: TypeAlias = Callable[[str], bytes]
 
 _log = logging.getLogger("harness.sessions")
 _ROOM = MAX_LINE - 16 * 1024  # what the envelope and small fields leave of a line
+_LEAST = 8 * 1024
+"""Bytes that the fields of a message always have beside its blocks."""
 _PREVIEW = 2000
 _PREVIEW_KEYS = ("type", "id", "name", "isError", "synthetic")
 
@@ -85,8 +89,8 @@ def block_text(block: Mapping[str, Any]) -> str:
     """The readable text of a block, that of the blocks in a tool result included."""
     parts = [block["text"]] if isinstance(block.get("text"), str) else []
     content = block.get("content")
-    inner = content if isinstance(content, list) else []
-    parts.extend(block_text(item) for item in inner if isinstance(item, dict))
+    if isinstance(content, list):
+        parts.extend(block_text(item) for item in content if isinstance(item, dict))
     return "\n".join(parts)
 
 
@@ -100,9 +104,9 @@ def shrink_message(message: MessageDict, raw: bytes) -> tuple[MessageDict, Blobs
     small = {**message, "content": [_shrink_block(block, blobs) for block in blocks]}
     if len(dumps(small["content"])) > _ROOM:
         blobs = {}
-        small["content"] = [_store([*blocks], {"type": "blocks"}, blobs)]
-    others = {key: _guarded(value, blobs) for key, value in small.items() if key not in ("id", "role", "content")}
-    rest, more = shrink_fields(others, dumps(others))
+        small["content"] = [_store_blocks([*blocks], {"type": "blocks"}, blobs)]
+    others = {key: value for key, value in small.items() if key not in ("id", "role", "content")}
+    rest, more = shrink_fields(others, dumps(others), max(_ROOM - len(dumps(small["content"])), _LEAST))
     return {key: rest.get(key, value) for key, value in small.items()}, blobs | more
 
 
@@ -110,23 +114,25 @@ def expand_message(message: MessageDict, read: BlobReader) -> MessageDict:
     """The message as it was before `shrink_message`. Raises what `read` raises."""
     content = message.get("content")
     whole = expand_fields(message, read)
-    if not isinstance(content, list) or not any(_stored(block) for block in content):
+    if not isinstance(content, list) or not any(stored_in(block) for block in content):
         return whole
     blocks: list[Any] = []
     for block in content:
-        sha256 = _stored(block)
+        sha256 = stored_in(block)
         blocks.extend(loads(read(sha256)) if sha256 else [block])
     return {**whole, "content": blocks}
 
 
-def shrink_fields(fields: Mapping[str, Any], raw: bytes) -> tuple[dict[str, Any], Blobs]:
+def shrink_fields(fields: Mapping[str, Any], raw: bytes, room: int = _ROOM) -> tuple[dict[str, Any], Blobs]:
     """Fields of an entry, and their JSON, as they fit into a line: the largest move to files until the rest fits."""
     blobs: Blobs = {}
-    small = dict(fields)
-    if len(raw) <= _ROOM:
+    if len(raw) <= room and REFERENCE not in raw:
+        return {**fields}, blobs
+    small = {key: _store(value, {}, blobs) if stored_field(value) else value for key, value in fields.items()}
+    if len(raw) <= room:
         return small, blobs
-    sizes = {key: len(dumps(value)) for key, value in fields.items()}
-    while sum(sizes.values()) > _ROOM:
+    sizes = {key: len(dumps(value)) for key, value in small.items()}
+    while sum(sizes.values()) > room:
         key = max(sizes, key=lambda name: sizes[name])
         if sizes[key] < 200:
             raise ConfigError(f"an entry has {len(sizes)} fields, too many for one line; nest them in one field")
@@ -137,7 +143,7 @@ def shrink_fields(fields: Mapping[str, Any], raw: bytes) -> tuple[dict[str, Any]
 
 def expand_fields(fields: Mapping[str, Any], read: BlobReader) -> dict[str, Any]:
     """The fields as they were before `shrink_fields`. Raises what `read` raises."""
-    return {key: loads(read(sha256)) if (sha256 := _stored_field(value)) else value for key, value in fields.items()}
+    return {key: loads(read(sha256)) if (sha256 := stored_field(value)) else value for key, value in fields.items()}
 
 
 def try_expand(data: dict[str, Any], read: BlobReader) -> bool:
@@ -149,7 +155,7 @@ def try_expand(data: dict[str, Any], read: BlobReader) -> bool:
     message: MessageDict | None = found if isinstance(found, dict) else None
     whole = _read_back(data, message, read)
     if message is not None and not is_message(whole.get("message")):
-        data["message"] = {key: value for key, value in message.items() if not _stored_field(value)}
+        data["message"] = {key: value for key, value in message.items() if not stored_field(value)}
         return False
     data.update(whole)
     return bool(whole)
@@ -189,12 +195,14 @@ def _shrink_block(block: Any, blobs: Blobs) -> Any:
         preview["input"] = {}
     elif head:
         preview["text"] = head
-    return _store([block], preview, blobs)
+    return _store_blocks([block], preview, blobs)
 
 
-def _guarded(value: Any, blobs: Blobs) -> Any:
-    """A field of a stranger that looks like a reference of ours goes to a file itself, and comes back as it was."""
-    return _store(value, {}, blobs) if _stored_field(value) else value
+def _store_blocks(blocks: list[Any], preview: dict[str, Any], blobs: Blobs) -> dict[str, Any]:
+    made = _store(blocks, preview, blobs)
+    if media := [{"sha256": name} for name in dict.fromkeys(media_in(blocks))]:
+        made["stored"]["media"] = media
+    return made
 
 
 def _store(value: Any, preview: dict[str, Any], blobs: Blobs) -> dict[str, Any]:
@@ -202,12 +210,3 @@ def _store(value: Any, preview: dict[str, Any], blobs: Blobs) -> dict[str, Any]:
     sha256 = digest(data)
     blobs[sha256] = data
     return {**preview, "stored": {"sha256": sha256, "bytes": len(data)}}
-
-
-def _stored(block: Any) -> str | None:
-    stored = block.get("stored") if isinstance(block, dict) else None
-    return str(stored.get("sha256")) if isinstance(stored, dict) else None
-
-
-def _stored_field(value: Any) -> str | None:
-    return _stored(value) if isinstance(value, dict) and len(value) == 1 else None

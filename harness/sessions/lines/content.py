@@ -129,13 +129,36 @@ def _kept(before: Mapping[str, Any], after: Mapping[str, Any], structure: Iterab
 
 
 def _blocks(before: Any, after: Any) -> list[dict[str, Any]]:
+    """A block may be left out, and a text put in; those that stay are known by their structure then."""
     if not isinstance(after, list) or not all(isinstance(block, dict) for block in after):
         raise ValueError("gave no list of blocks for `content`")
     if len(before) == len(after):
         return [_block(*pair) for pair in zip(before, after, strict=True)]
     if _tools(before) != _tools(after):
         raise ValueError("gave other tool calls or results for `content`")
-    return after
+    left = [*before]
+    return [_one_of(left, block) for block in after]
+
+
+def _one_of(left: list[Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """A block in the structure of the one it was made of, which is taken out of those that are left."""
+    alike = [block for block in left if _structure(block) == _structure(after)]
+    # Of several, the one whose payload it has: with another one it is of no use to its maker.
+    same = [block for block in alike if block.get("opaque") == after.get("opaque")]
+    if found := [*same, *alike][:1]:
+        left.remove(found[0])
+        return _block(found[0], after)
+    if not _is_text(after):
+        raise ValueError("gave a block for `content` that was not there")
+    return _text(after)
+
+
+def _structure(block: Mapping[str, Any]) -> dict[str, Any]:
+    held = {key: block[key] for key in block if key in _BLOCK}
+    for name, structure in (("media", _MEDIA), ("opaque", _OPAQUE)):
+        if isinstance(found := block.get(name), dict):
+            held[name] = {key: found[key] for key in found if key in structure}
+    return held
 
 
 def _tools(blocks: Iterable[Mapping[str, Any]]) -> list[tuple[Any, Any, Any]]:
@@ -143,17 +166,33 @@ def _tools(blocks: Iterable[Mapping[str, Any]]) -> list[tuple[Any, Any, Any]]:
     return [(block["type"], block.get("id"), block.get("name")) for block in blocks if block.get("type") in _TOOL]
 
 
+def _is_text(block: Mapping[str, Any]) -> bool:
+    return block.get("type") == "text" and isinstance(block.get("text"), str)
+
+
+def _text(block: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "text", "text": block["text"]}
+
+
 def _block(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
     """A text may take the place of any block but a call or a result."""
     kind = before.get("type")
-    if kind not in _TOOL and after.get("type") == "text" and isinstance(after.get("text"), str):
-        return dict(after) if kind != "text" else _kept(before, after, _BLOCK)
+    if kind not in _TOOL and kind != "text" and _is_text(after):
+        return _text(after)
     block = _kept(before, after, _BLOCK | {"name"} if kind in _TOOL else _BLOCK)
     if kind == "toolResult" and "content" in before:
         block["content"] = _blocks(before["content"], after.get("content"))
     for name, structure in (("media", _MEDIA), ("opaque", _OPAQUE)):
-        if isinstance(held := before.get(name), dict) and isinstance(given := block.get(name), dict):
-            block[name] = _kept(held, given, structure)
-    if "opaque" in before and block.get("opaque") not in (None, before["opaque"]):
+        if name not in before:
+            block.pop(name, None)
+        elif isinstance(held := before[name], dict) and name in block:
+            block[name] = _member(held, block[name], structure, name)
+    if isinstance(before.get("opaque"), dict) and block.get("opaque") not in (None, before["opaque"]):
         block["opaque"]["altered"] = True  # of no use to its maker any more, and not to be sent
     return block
+
+
+def _member(before: Mapping[str, Any], after: Any, structure: Iterable[str], name: str) -> dict[str, Any]:
+    if not isinstance(after, dict):
+        raise ValueError(f"gave no object for `{name}`")
+    return _kept(before, after, structure)

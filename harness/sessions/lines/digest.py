@@ -28,7 +28,7 @@ __all__ = ["ContextDigests", "binding_digest", "context_digest", "items_of", "me
 
 def message_digest(message: MessageDict) -> str:
     """The digest of a message as the model is given it."""
-    return digest(dumps(message))
+    return hashlib.sha256(dumps(message)).hexdigest()
 
 
 def binding_digest(binding: Mapping[str, Any]) -> str:
@@ -93,7 +93,7 @@ class ContextDigests:
 
 
 def _lines(digests: Sequence[str]) -> bytes:
-    return "".join(f"{made}\n" for made in digests).encode()
+    return "\n".join([*digests, ""]).encode()
 
 
 def _same_objects(one: Sequence[object], other: Sequence[object]) -> int:

@@ -25,7 +25,9 @@ __all__ = [
     "Tail",
     "build_line",
     "digest",
+    "make_line",
     "object_in",
+    "own_copy",
     "parse_line",
 ]
 
@@ -37,6 +39,12 @@ MAX_LINE = 1024 * 1024
 # Within a string the quotes would be escaped, so text can hold no such bytes.
 REFERENCE = b'"stored":'
 """The bytes in a line a part of which may stand in a file."""
+
+
+_FEW = 16
+"""Objects and lists up to which copying them is less work than parsing."""
+_UNCHANGING = frozenset({str, int, bool})
+_HELD = _UNCHANGING | {dict}
 
 
 class Position(NamedTuple):
@@ -118,7 +126,24 @@ def build_line(
     turn: str | None,
     request: str | None,
 ) -> bytes:
-    """The bytes of a line without its end; keys without a value are left out."""
+    """The bytes of a line without its end; see `make_line`."""
+    return dumps(
+        make_line(kind, entry_id, fields, parent=parent, seq=seq, prev_hash=prev_hash, turn=turn, request=request)
+    )
+
+
+def make_line(
+    kind: str,
+    entry_id: str,
+    fields: Mapping[str, Any],
+    *,
+    parent: str | None,
+    seq: int,
+    prev_hash: str | None,
+    turn: str | None,
+    request: str | None,
+) -> EntryDict:
+    """The object of a line, with the fields as they are given; keys without a value are left out."""
     line: EntryDict = {"type": kind, "id": entry_id}
     if parent is not None:
         line["parentId"] = parent
@@ -133,7 +158,36 @@ def build_line(
     line.update(fields)
     if None in line.values():
         line = {key: value for key, value in line.items() if value is not None}
-    return dumps(line)
+    return line
+
+
+def own_copy(value: EntryDict, raw: bytes) -> EntryDict:
+    """What `loads` makes of the JSON of an object, so that nobody else holds a part of it."""
+    copy = _copied(value) if raw.count(b"{") + raw.count(b"[") <= _FEW else None
+    return loads(raw) if copy is None else copy
+
+
+def _copied(value: EntryDict) -> EntryDict | None:
+    """A copy; None where some value is none that JSON gives back as it is."""
+    copy: EntryDict = {}
+    for key, member in value.items():
+        kind = type(member)
+        if kind in _UNCHANGING:
+            copy[key] = member
+        elif kind is dict:
+            copy[key] = inner = _copied(member)
+            if inner is None:
+                return None
+        elif kind is list:
+            copy[key] = members = []
+            for each in member:
+                own = _copied(each) if type(each) is dict else each
+                if type(own) not in _HELD:
+                    return None
+                members.append(own)
+        else:
+            return None
+    return copy
 
 
 def parse_line(raw: bytes) -> EntryDict | None:

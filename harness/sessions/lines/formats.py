@@ -9,20 +9,40 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.errors import NewerFormat
+from harness.errors import NewerFormat, SessionDamaged
 from harness.sessions.lines.entries import EntryDict
 
-__all__ = ["FORMAT", "check_format"]
+__all__ = ["FORMAT", "check_format", "is_known", "refuse_later"]
 
 FORMAT = 1
 """The format that is written."""
+_FIRST = 1
+"""The format of what does not say."""
 
 
-def check_format(header: EntryDict, place: Path) -> None:
-    """Raise `NewerFormat` for a ledger that a newer version has written. A header that does not say is of format 1."""
-    found = header.get("format", 1)
-    if not isinstance(found, int) or found > FORMAT:
+def check_format(header: EntryDict, place: Path, newest: int = FORMAT) -> None:
+    """Raise `NewerFormat` for what a newer version has written, `SessionDamaged` for a number that none ever wrote.
+
+    header  of a ledger; one that does not say is of format 1. Or what else has a `format`, of which `newest` is known
+    """
+    refuse_later(header, place, newest)
+    if (found := header.get("format", _FIRST)) < _FIRST:
+        raise SessionDamaged(
+            f"{place} has format {found}, which no version writes; nothing was changed: restore it from a backup"
+        )
+
+
+def refuse_later(header: EntryDict, place: Path, newest: int = FORMAT) -> None:
+    """Raise `NewerFormat` for what a newer version has written, or may have."""
+    found = header.get("format", _FIRST)
+    if type(found) is not int or found > newest:
         raise NewerFormat(
-            f"{place} has format {found!r}, this version reads formats up to {FORMAT}; nothing was changed: "
+            f"{place} has format {found!r}, this version reads formats up to {newest}; nothing was changed: "
             "use the version of dualtrack-harness that wrote it, or a later one"
         )
+
+
+def is_known(header: EntryDict) -> bool:
+    """Whether this version knows what the lines behind a header say."""
+    found = header.get("format", _FIRST)
+    return type(found) is int and _FIRST <= found <= FORMAT

@@ -12,8 +12,10 @@ from harness.sessions.lines.entries import EntryDict, digest, parse_line
 from harness.sessions.lines.formats import check_format
 from harness.sessions.lines.layout import Owner
 
-__all__ = ["checked_header", "nameless_id", "read_first_line"]
+__all__ = ["ORIGINS", "checked_header", "nameless_id", "read_first_line"]
 
+ORIGINS = ("importedFrom", "forkedFrom", "parent")
+"""The fields of a header that say that a session did not begin with a prompt of its own."""
 _FIRST = 4096
 
 
@@ -36,17 +38,17 @@ def nameless_id(first: bytes) -> str:
 def checked_header(path: Path, first: bytes, owner: Owner, anchor: Anchor | None) -> EntryDict | None:
     """The header in the first line of a ledger; None where the line is damaged.
 
-    A line that names another owner, or another ledger than the anchor does, is damaged if the line behind it was
-    written behind other bytes. Else the file is another's: `SessionDamaged`. Raises `NewerFormat` too, also where the
-    number of the format may be the damage: what may be newer is not written to.
+    A line that names another owner, a format that there never was, or another ledger than the anchor does, is damaged
+    if the line behind it was written behind other bytes. Else the file is another's: `SessionDamaged`. Raises
+    `NewerFormat` too, also where the number of the format may be the damage: what may be newer is not written to.
     """
     header = parse_line(first)
     if header is None or header["type"] != "header":
         return None
-    check_format(header, path)
-    if anchor and anchor.count and anchor.ledger_id != header.get("ledgerId") and _was_edited(path, first):
-        return None
     try:
+        check_format(header, path)
+        if anchor and anchor.count and anchor.ledger_id != header.get("ledgerId") and _was_edited(path, first):
+            return None
         owner.check(header, path)
     except SessionDamaged:
         if _was_edited(path, first):

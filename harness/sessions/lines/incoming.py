@@ -8,33 +8,33 @@ from typing import Any
 
 from harness.errors import ConfigError
 from harness.ids import new_id
-from harness.messages import Block, MediaBlock, MessageDict, Msg, ToolResult
+from harness.messages import Block, MediaBlock, MessageDict, Msg, TextBlock, ToolResult
 from harness.sessions.lines.entries import Entry
+from harness.sessions.lines.references import media_in
 from harness.sessions.lines.shapes import is_message, wrong_message
-from harness.text import clean, dumps, is_clean
+from harness.text import clean, clean_json, dumps
 
 __all__ = ["media_bytes", "media_named", "plain_message", "storable", "storable_message"]
 
 _log = logging.getLogger("harness.sessions")
 
 
-def plain_message(message: MessageDict | Msg) -> MessageDict:
-    """The dict of a message, behind the text edge and with an id."""
-    data = _cleaned(message) if isinstance(message, Msg) else message
-    return data if isinstance(data.get("id"), str) else {"id": new_id(), **data}
+def plain_message(message: MessageDict | Msg) -> tuple[MessageDict, bytes | None]:
+    """The dict of a message, behind the text edge and with an id; and its JSON, where that was made on the way."""
+    if isinstance(message, Msg):
+        stored = message.to_dict()
+        raw = clean_json(stored)
+        return (stored, raw) if raw else (message.cleaned().to_dict(), None)
+    return (message if isinstance(message.get("id"), str) else {"id": new_id(), **message}), None
 
 
-def _cleaned(message: Msg) -> MessageDict:
-    stored = message.to_dict()
-    return stored if is_clean(stored) else message.cleaned().to_dict()
-
-
-def storable_message(data: MessageDict) -> tuple[MessageDict, bytes]:
-    """A message as readers will take it, and the bytes that are stored and hashed.
+def storable_message(data: MessageDict, raw: bytes | None = None) -> tuple[MessageDict, bytes]:
+    """A message as readers will take it, and the bytes that are stored and hashed; `raw` if they are known.
 
     A usage that no reader takes is left out: it is not known. Raises `ConfigError` for what is no message.
     """
-    data, raw = storable(data)
+    if raw is None:
+        data, raw = storable(data)
     if is_message(data):
         return data, raw
     wrong = wrong_message(data)
@@ -57,13 +57,17 @@ def storable(fields: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
 
 def media_bytes(message: MessageDict | Msg) -> dict[str, bytes]:
     """The bytes of the media a message carries, by SHA-256, those within tool results included."""
-    return dict(_of(message.blocks)) if isinstance(message, Msg) else {}
+    if isinstance(message, Msg):
+        for block in message.blocks:
+            if type(block) is not TextBlock:  # most messages are text and no more
+                return dict(_of(message.blocks))
+    return {}
 
 
 def media_named(held: Mapping[str, bytes], entry: Entry | None) -> dict[str, bytes]:
     """Those of the media that a message names as it was logged: a redactor may have taken a picture out of it."""
-    raw = dumps(entry.data["message"]) if entry else b""
-    return {sha256: data for sha256, data in held.items() if sha256.encode() in raw}
+    named = {*media_in(entry.data["message"].get("content"))} if entry else frozenset[str]()
+    return {sha256: data for sha256, data in held.items() if sha256 in named}
 
 
 def _of(blocks: Iterable[Block]) -> Iterable[tuple[str, bytes]]:

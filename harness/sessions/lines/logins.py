@@ -9,9 +9,10 @@ import base64
 import binascii
 import re
 
+from harness.sessions.lines.assigned import REDACTED
+
 __all__ = ["without_logins"]
 
-_REDACTED = "[redacted]"
 _NEAR = 300
 """Characters in front of a password within which its program is looked for."""
 _USER = re.compile(r"""(?<!\S)(?P<name>(?:-u|--user|--proxy-user)[ =]?["']?[^\s:"']{1,100}:)[^\s"']{1,200}""")
@@ -41,13 +42,13 @@ def without_logins(text: str, low: str) -> str:
 def _user(found: re.Match[str]) -> str:
     """Of curl only: to other programs `-u 1000:1000` is a user and a group."""
     is_curl = found.string.rfind("curl", max(0, found.start() - _NEAR), found.start()) >= 0
-    return f"{found['name']}{_REDACTED}" if is_curl else found[0]
+    return f"{found['name']}{REDACTED}" if is_curl else found[0]
 
 
 def _short(found: re.Match[str]) -> str:
     before = _COMMAND_END.split(found.string[max(0, found.start() - _NEAR) : found.start()])[-1]
     is_glued = found["flag"] == "p" and not found["gap"] and _GLUED.search(before)
-    return f"{found['name']}{_REDACTED}" if is_glued or _APART[found["flag"]].search(before) else found[0]
+    return f"{found['name']}{REDACTED}" if is_glued or _APART[found["flag"]].search(before) else found[0]
 
 
 def _basic(found: re.Match[str]) -> str:
@@ -57,4 +58,4 @@ def _basic(found: re.Match[str]) -> str:
         said = base64.b64decode(value + "=" * (-len(value) % 4), validate=True).decode()
     except (binascii.Error, ValueError):
         return found[0]
-    return f"{found['name']}{_REDACTED}" if ":" in said and said.isprintable() else found[0]
+    return f"{found['name']}{REDACTED}" if ":" in said and said.isprintable() else found[0]

@@ -14,7 +14,15 @@ from typing import Any, TypeAlias
 
 from harness.errors import ConfigError, HarnessError
 from harness.sessions.lines.content import has_content, with_structure
-from harness.sessions.lines.secrets import REDACTED, is_secret_flag, is_secret_name, without_password, without_secrets
+from harness.sessions.lines.json_text import changed_within, json_in
+from harness.sessions.lines.secrets import (
+    REDACTED,
+    is_secret_flag,
+    may_name_secrets,
+    without_password,
+    without_secrets,
+)
+from harness.sessions.lines.well_known import hidden, is_schema, is_secret_name
 from harness.text import clean, is_clean
 
 __all__ = ["REDACTED", "Redactor", "default_redactor", "redact_texts", "redacted"]
@@ -30,8 +38,6 @@ _LONG = 16
 """Characters of the shortest name that may be a key of well-known form."""
 _COOKIES = frozenset({"cookie", "set-cookie"})
 _LOGINS = frozenset({"-u", "--user", "--proxy-user"})
-_SCHEMA = frozenset({"type", "$ref", "anyOf", "oneOf", "allOf", "enum", "description"})
-"""Members of a JSON schema: a parameter that is called `password` is no secret."""
 
 
 def default_redactor(value: dict[str, Any]) -> dict[str, Any]:
@@ -39,11 +45,11 @@ def default_redactor(value: dict[str, Any]) -> dict[str, Any]:
 
     That is: keys of well-known forms, JSON Web Tokens, private keys, `Authorization:` and `Cookie:` headers,
     credentials in addresses, in command lines and in netrc files, values assigned to names such as password, token
-    or api_key, and what stands under such names in objects.
+    or api_key, and what stands under such names in objects, also in those that a text holds as JSON.
     It takes time in proportion to the text. It cannot know every secret: give a redactor of your own for those it
     does not know, and call this one from it.
     """
-    return _object(value, without_secrets)
+    return _object(value, _without)
 
 
 def redact_texts(change: Callable[[str], str]) -> Redactor:
@@ -81,7 +87,7 @@ def _object(value: Mapping[str, Any], change: Callable[[str], str], *, free: boo
         key: item if key in _NAMING and not free else _member(key, item, change, free=free or key in _FREE)
         for key, item in value.items()
     }
-    return _renamed(made) if free and change is without_secrets else made
+    return _renamed(made) if free and change is _without else made
 
 
 def _renamed(value: dict[str, Any]) -> dict[str, Any]:
@@ -97,24 +103,27 @@ def _renamed(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _member(key: str, item: Any, change: Callable[[str], str], *, free: bool) -> Any:
-    if change is without_secrets and item:
+    if change is _without and item:
         if is_secret_name(key):
-            return _hidden(item)
+            is_described = isinstance(item, dict) and is_schema(item)
+            return _value(item, change, free=free) if is_described else hidden(item)
         if key.lower() in _COOKIES and isinstance(item, str) and not item.isalpha():
             return REDACTED
     return _value(item, change, free=free)
 
 
-def _hidden(item: Any) -> Any:
-    """What stands under the name of a secret: every text in it goes. What describes such a member stays."""
-    if isinstance(item, str):
-        return REDACTED if item else item
-    if isinstance(item, Mapping):
-        is_schema = not _SCHEMA.isdisjoint(item)
-        return dict(item) if is_schema else {key: _hidden(member) for key, member in item.items()}
-    if isinstance(item, list | tuple):
-        return [_hidden(member) for member in item]
-    return item
+def _without(text: str) -> str:
+    """A text without secrets, those in JSON that stands in it included; as it was written where JSON can stay so."""
+    found = without_secrets(text)
+    if '"' not in text or not may_name_secrets(text):
+        return found
+    try:
+        opened = changed_within(text, lambda value: _value(value, _without, free=True))
+    except RecursionError:  # deeper than can be looked into: what is seen of it as a text has been taken out
+        return found
+    if opened is text or (opened != text and (said := json_in(found)) is not None and said == json_in(opened)):
+        return found
+    return without_secrets(opened)
 
 
 def _value(item: Any, change: Callable[[str], str], *, free: bool) -> Any:
@@ -123,7 +132,7 @@ def _value(item: Any, change: Callable[[str], str], *, free: bool) -> Any:
     if isinstance(item, dict):
         return _object(item, change, free=free)
     if isinstance(item, list | tuple):
-        members = _command(item) if change is without_secrets else item
+        members = _command(item) if change is _without else item
         return [_value(member, change, free=free) for member in members]
     return item
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from harness.sessions.lines.assigned import REDACTED
 from harness.sessions.lines.logins import without_logins
+from harness.sessions.lines.well_known import KEYS, without_assigned
 
-__all__ = ["REDACTED", "is_secret_flag", "is_secret_name", "without_password", "without_secrets"]
-
-REDACTED = "[redacted]"
+__all__ = ["REDACTED", "is_secret_flag", "may_name_secrets", "without_password", "without_secrets"]
 
 _SHAPES = re.compile(
     r"""(?<![A-Za-z0-9_-])(?:
@@ -29,26 +29,47 @@ _SHAPES = re.compile(
     )""",
     re.VERBOSE,
 )
+_BEGINNINGS = (
+    *(
+        "sk-",
+        "sk_",
+        "rk-",
+        "rk_",
+        "gho_",
+        "ghp_",
+        "ghs_",
+        "ghu_",
+        "ghr_",
+        "github_pat_",
+        "glpat-",
+        "xox",
+        "AKIA",
+        "ASIA",
+    ),
+    *("AIza", "ya29.", "hf_", "npm_", "pypi-", "SG.", "eyJ"),
+)
+"""One of these is in every text in which such a shape is; to look for them first takes less time."""
 _HEADER = re.compile(
-    r"""(?i)(authorization["']?\s{0,3}[:=]\s{0,3}["']?(?:(?:bearer|basic|token|digest|apikey)\s{1,3})?|\bbearer\s{1,3})"""
-    r"""(?=[^\s"',;]{0,200}?[0-9=._-])[A-Za-z0-9._~+/=:-]{8,}+"""
+    r"""(?i)(authorization(?:\\{0,8}["'])?\s{0,3}[:=]\s{0,3}(?:\\{0,8}["'])?(?:(?:bearer|basic|token|digest|api-?key|key|jwt|oauth|ssws"""
+    r"""|negotiate|ntlm|splunk)\s{1,3})?|\bbearer\s{1,3})(?=[^\s"',;]{0,200}?[0-9=._-])[A-Za-z0-9._~+/=:-]{8,}+"""
+)
+# `Digest a="…", b=…`: what its scheme is told in parts.
+_PARTS = re.compile(
+    r"""(?i)(authorization(?:\\{0,8}["'])?\s{0,3}[:=]\s{0,3}(?:\\{0,8}["'])?[a-z][\w-]{1,30}\s{1,3})"""
+    r"""(?:[\w-]{1,40}\s{0,2}=\s{0,2}(?:\\{0,8}"[^"\\\n]{0,4000}+\\{0,8}"|[^\s,"'\\]{1,4000}+)(?:\s{0,2},\s{0,2})?+)++"""
 )
 _COOKIE = re.compile(
-    r"""(?i)(\b(?:set-)?cookie(?:\\{0,8}["'])?\s{0,3}:\s{0,3}(?:\\{0,8}["'])?)(?=[^\s"';,=\\]{1,100}=)[^\n"'\\]{1,4000}+"""
+    r"""(?i)(\b(?:set-)?cookie(?:\\{0,8}["'])?\s{0,3}:\s{0,3}(?:\\{0,8}["'])?)(?=[^\s"';,=\\]{1,100}=)"""
+    r"""(?:[^\n"'\\]|(?<==)\\{0,8}"[^"\\\n]{0,4000}+\\{0,8}")++"""
+)
+_KEY_HEADER = re.compile(
+    r"""(?i)(\bx-(?:[a-z]{1,20}-){0,3}(?:key|password|secret|token)(?:\\{0,8}["'])?\s{0,3}:\s{0,3}(?:\\{0,8}["'])?)"""
+    r"""(?=[^\s"',;]{0,200}?[0-9])[A-Za-z0-9._~+/=:-]{6,}+"""
 )
 _ADDRESS = re.compile(r"(?<=://)([^\s/:@\"']{1,100}:)[^\s/@\"']{1,200}(?=@)")
 _QUERY = re.compile(
     r"""(?i)(?P<name>[?&](?:key|api_?key|sig|signature|(?:[a-z]{1,10}_)?token|passw(?:or)?d|pwd|(?:client_)?secret"""
     r"""|x-(?:amz|goog)-(?:signature|credential|security-token)|awsaccesskeyid)=)(?P<value>[^\s&"'<>#()\[\]{}\\;,]{6,}+)"""
-)
-_ACCOUNTS = "db|database|mysql|pg|postgres|redis|smtp|imap|mail|ftp|ssh|user|admin|root|login|http|proxy|auth|basic"
-_ACCOUNT = re.compile(rf"(?i)(?:^|[^a-z])(?:{_ACCOUNTS})_$")
-_KEYS = "(?:api|access|private|secret|auth|signing|encryption)[_-]?key"
-_ASSIGNED = re.compile(
-    rf"""(?i)(?=[pstae])(?P<name>p(?:ass(?:word|wd|phrase)[0-9]{{0,2}}|wd|(?<=[a-z0-9]_p)ass)|s(?:ecret_key_base|ecret)|token"""
-    rf"""|{_KEYS})(?P<sign>(?:\\{{0,8}}["'])?\s{{0,3}}[:=]\s{{0,3}})"""
-    r"""(?P<quote>(?:\\{0,8}["'])?)(?:(?<=["'])(?P<said>(?:(?!(?P=quote))(?:\\.|[^\n\\])){4,400}+)(?=(?P=quote))"""
-    r"""|(?P<value>(?:[^\s"'&,;<>(){}\[\]\\]|\\(?![\\"'])){6,}+)(?P<call>\(?))"""
 )
 _FLAGS = (
     r"--?(?:[a-z0-9]{1,20}-){0,3}"
@@ -60,7 +81,7 @@ _FLAG = re.compile(
     r"""|(?P<value>[^\s"'\\,;]{4,}+))"""
 )
 _ELEMENT = re.compile(
-    rf"(?i)(?P<name><(?:[\w-]{{1,20}}[:_.-])?(?P<kind>password|passwd|pwd|(?:client)?secret|token|{_KEYS})(?:\s[^<>]{{0,100}})?>)"
+    rf"(?i)(?P<name><(?:[\w-]{{1,20}}[:_.-])?(?P<kind>password|passwd|pwd|(?:client)?secret|token|{KEYS})(?:\s[^<>]{{0,100}})?>)"
     r"(?P<value>[^<>]{4,400}+)(?=</)"
 )
 _NETRC = re.compile(
@@ -74,27 +95,28 @@ _PROSE = re.compile(
 _DIGIT = re.compile(r"[0-9]")
 _SIGN = re.compile(r"[0-9!@#%^&*+=]")
 _INVISIBLE = re.compile("[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]")
-_SECRET_NAMES = re.compile(
-    rf"(?i)(?:.{{0,40}}[_-])?(?:passwords?[0-9]{{0,2}}|passwd|passphrase|pwd|secrets?|token|authorization|credentials?"
-    rf"|{_KEYS}s?|(?:access|auth|id|refresh|session)token|clientsecret|secret_key_base|(?:{_ACCOUNTS})_pass)"
-    r"|(?-i:[A-Z0-9_]{1,40}_PASS|[a-z0-9]{1,40}(?:Password|Secret|ApiKey))"
-)
 _OPTION = re.compile(r"(?<!\S)--?[A-Za-z]")
 _LINE = 1000
 """Characters of a line, before a flag and behind it, in which another option is looked for."""
 _SECRET_FLAG = re.compile(f"(?i){_FLAGS}")
 _BEGIN, _KEY, _END = "-----BEGIN ", "PRIVATE KEY-----", "-----END "
-_WORDS = ("pass", "pwd", "secret", "token", "key")
-
-
-def is_secret_name(name: str) -> bool:
-    """Whether what stands under this name in an object is a secret."""
-    return _SECRET_NAMES.fullmatch(name) is not None
+_WORDS = ("pass", "pwd", "secret", "token", "key", "credential")
+_OF_OBJECTS = (*_WORDS, "authorization", "cookie", "\\u00")
+_MEMBER = re.compile(
+    r"""(?:pass(?:words?|wd|phrase)?[0-9]{0,2}|pwd|secrets?|token|keys?|key_base|credentials?|authorization|cookie)\\*+"\s{0,8}:|\\u00"""
+)
+"""How the name of a secret ends in JSON, unless its letters hide behind escapes."""
 
 
 def is_secret_flag(word: str) -> bool:
     """Whether the word behind this one on a command line is a secret."""
     return _SECRET_FLAG.fullmatch(word) is not None
+
+
+def may_name_secrets(text: str) -> bool:
+    """Whether a JSON text may have the name of a secret; False where that is sure not to be so."""
+    low = text.lower()
+    return _has_one(low, _OF_OBJECTS) and _MEMBER.search(low) is not None
 
 
 def without_password(login: str) -> str:
@@ -115,25 +137,34 @@ def without_secrets(text: str) -> str:
 def _cleared(text: str) -> str:
     if _BEGIN in text:
         text = "".join(_without_private_keys(text))
-    text = _SHAPES.sub(REDACTED, text)
+    text = _SHAPES.sub(REDACTED, text) if _has_one(text, _BEGINNINGS) else text
     low = text.lower()
     if "authorization" in low or "bearer" in low:
+        text = _PARTS.sub(rf"\1{REDACTED}", text)
         text = _HEADER.sub(rf"\1{REDACTED}", text)
     text = _ADDRESS.sub(rf"\1{REDACTED}", text) if "://" in text else text
     text = _COOKIE.sub(rf"\1{REDACTED}", text) if "cookie" in low else text
     text = without_logins(text, low)
     text = _QUERY.sub(_query, text) if "=" in text and ("?" in text or "&" in text) else text
-    return _named(text, low) if any(word in low for word in _WORDS) else text
+    return _named(text, low) if _has_one(low, _WORDS) else text
+
+
+def _has_one(text: str, words: tuple[str, ...]) -> bool:
+    for word in words:  # noqa: SIM110 - a loop makes no generator for every text that is stored
+        if word in text:
+            return True
+    return False
 
 
 def _named(text: str, low: str) -> str:
     """What stands behind the name of a secret, in whatever notation."""
-    text = _FLAG.sub(_flag, text) if "-" in text else text
+    if "-" in text:
+        text = _KEY_HEADER.sub(rf"\1{REDACTED}", _FLAG.sub(_flag, text))
     text = _ELEMENT.sub(_element, text) if "</" in text else text
     text = _NETRC.sub(rf"\1{REDACTED}", text) if "login" in low else text
     text = _COLUMN.sub(rf"\1{REDACTED}", text) if "\t" in text else text
     text = _PROSE.sub(rf"\1{REDACTED}", text) if " is" in low or " was" in low else text
-    return _ASSIGNED.sub(_assignment, text) if "=" in text or ":" in text else text
+    return without_assigned(text) if "=" in text or ":" in text else text
 
 
 def _without_private_keys(text: str) -> Iterator[str]:
@@ -151,18 +182,6 @@ def _without_private_keys(text: str) -> Iterator[str]:
             return
         done = close + 5
     yield text[done:]
-
-
-def _assignment(found: re.Match[str]) -> str:
-    """Words of prose and of programs (`token: string`, `password = ask()`) are no secrets."""
-    value = found["said"] or found["value"]
-    sure = "pass" in found["name"].lower() or found["name"].lower() == "pwd"
-    if found["name"] == "pass" and not _ACCOUNT.search(found.string[max(0, found.start() - 10) : found.start()]):
-        return found[0]  # `DB_PASS=` and `db_pass=`, not `first_pass=`
-    is_word = found["quote"] and not re.search(r"\s", value)
-    if found["call"] or not (sure or is_word or _DIGIT.search(value)):
-        return found[0]
-    return f"{found['name']}{found['sign']}{found['quote']}{REDACTED}"
 
 
 def _flag(found: re.Match[str]) -> str:

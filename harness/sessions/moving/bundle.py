@@ -17,6 +17,7 @@ from typing import Any
 
 from harness.errors import SessionDamaged
 from harness.filesystem.archives import ArchiveReader, Member
+from harness.sessions.lines.formats import check_format
 from harness.sessions.lines.layout import Owner, SessionFiles
 from harness.text import dumps, read_json
 
@@ -77,7 +78,7 @@ def encode_manifest(owner: Owner, ledger_id: str, members: Sequence[Member]) -> 
 
 
 def read_manifest(archive: ArchiveReader, path: Path, max_bytes: int) -> Bundle:
-    """What a bundle says of itself, checked against what is in it. Raises `SessionDamaged`."""
+    """What a bundle says of itself, checked against what is in it. Raises `SessionDamaged`, `NewerFormat`."""
     if MANIFEST not in archive.sizes:
         raise SessionDamaged(f"{path} has no {MANIFEST}, so it is no bundle of a session; give a file that export made")
     try:
@@ -103,11 +104,9 @@ def place_of(name: str, files: SessionFiles) -> Path:
 
 
 def _parsed(data: Any, path: Path) -> Bundle:
-    if data["type"] != "session" or data["format"] != _FORMAT:
-        raise SessionDamaged(
-            f"{path} is a bundle of type {data['type']!r} and format {data['format']!r}, known is session {_FORMAT}; "
-            "use the version of dualtrack-harness that wrote it"
-        )
+    if data["type"] != "session":
+        raise SessionDamaged(f"{path} is a bundle of type {data['type']!r}, not of a session; give one of a session")
+    check_format({"format": data["format"]}, path, _FORMAT)
     owner = Owner(_text(data["session"]), _text(data["agent"]), tuple(_text(part) for part in data["tenant"]))
     members = tuple(_member(item) for item in data["files"])
     return Bundle(path, owner, _text(data["ledgerId"]), members)

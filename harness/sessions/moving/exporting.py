@@ -8,6 +8,7 @@ from harness.errors import FileMissing
 from harness.filesystem import disk
 from harness.filesystem.archives import ArchiveWriter, Member, new_archive
 from harness.sessions.checking.line_table import LineTable
+from harness.sessions.checking.strict import gone_is_not_found
 from harness.sessions.ledger.deleting import named_contents
 from harness.sessions.ledger.reading import read_identity
 from harness.sessions.lines.anchor import encode_anchor, read_anchor
@@ -21,9 +22,14 @@ __all__ = ["export_session"]
 def export_session(files: SessionFiles, owner: Owner, target: Path) -> Bundle:
     """Write a session's bundle, in a worker; what a running call adds meanwhile is not in it.
 
-    Takes no lock and changes nothing. Raises `FileMissing` if there is no ledger, `FileExists` if the target is there,
-    `SessionDamaged` for a ledger of somebody else, and `NewerFormat`. A damaged session is exported as it is.
+    Takes no lock and changes nothing. Raises `SessionNotFound` if there is no ledger, `FileExists` if the target is
+    there, `SessionDamaged` for a ledger of somebody else, and `NewerFormat`. A damaged session is exported as it is.
     """
+    with gone_is_not_found(files, owner.session):
+        return _export(files, owner, target)
+
+
+def _export(files: SessionFiles, owner: Owner, target: Path) -> Bundle:
     ledger_id = read_identity(files, owner)
     # Before the ledger: an anchor names no line that is not there yet.
     anchor = _anchor(files)

@@ -9,22 +9,22 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from harness.errors import FileMissing, SessionDamaged, SessionExists
-from harness.filesystem import disk
+from harness.filesystem import disk, pool
 from harness.filesystem.archives import ArchiveReader, Member, move_into_place, open_archive, write_blocks
+from harness.filesystem.locks import FileLock
 from harness.filesystem.lowlevel import temporary_name
-from harness.ids import new_id
 from harness.sessions.checking.verify import verify_session
 from harness.sessions.ledger.beginning import whole_or_nothing
-from harness.sessions.ledger.committing import blob_lock
-from harness.sessions.ledger.deleting import named_contents
+from harness.sessions.ledger.committing import BLOB_LOCK_SECONDS, blob_lock
+from harness.sessions.ledger.deleting import mentioned_contents
 from harness.sessions.ledger.reading import Loaded, read_session
-from harness.sessions.lines.anchor import Anchor, encode_anchor, read_anchor
+from harness.sessions.lines.anchor import Anchor, encode_anchor, new_ledger_id, read_anchor
 from harness.sessions.lines.entries import MAX_LINE, parse_line
 from harness.sessions.lines.formats import check_format
 from harness.sessions.lines.headers import checked_header, read_first_line
@@ -43,7 +43,6 @@ __all__ = [
     "unpack",
 ]
 
-_LOCK_SECONDS = 60.0
 _ABANDONED_NS = 24 * 3600 * 10**9
 _log = logging.getLogger("harness.sessions")
 
@@ -97,7 +96,7 @@ def unpack(
             "written by somebody else; take it over if you trust where it comes from"
         )
     if bundle.owner != owner or not signed:
-        _take_over(unpacked.files, bundle, owner, signed=signed)
+        _take_over(unpacked.files, bundle, owner, _deleted(files), signed=signed)
     _write_anchor(unpacked.files, owner, files)
 
 
@@ -107,13 +106,18 @@ def refuse_existing(files: SessionFiles, session_id: str) -> None:
         raise SessionExists(f"there is a session {session_id!r} already; import under another id, or delete it first")
 
 
-def admit(unpacked: Unpacked, files: SessionFiles) -> None:
-    """Give the files their names, in a worker, while the session's lock is held. Raises `SessionExists`."""
+async def admit(lock: FileLock, unpacked: Unpacked, files: SessionFiles) -> None:
+    """Give the files their names while the session's `lock` is held. Raises `SessionExists`, `SessionBusy`."""
+    contents = blob_lock(files.blobs, sync=True)
+    await contents.run(BLOB_LOCK_SECONDS, lock.work, _admit, unpacked, files)
+    _log.info("session %r was imported", unpacked.owner.session)
+
+
+def _admit(unpacked: Unpacked, files: SessionFiles) -> None:
     refuse_existing(files, unpacked.owner.session)
-    with whole_or_nothing(files), blob_lock(files.blobs).hold(_LOCK_SECONDS):
+    with whole_or_nothing(files):
         _move_in(unpacked.files, files)
     unpacked.discard()
-    _log.info("session %r was imported", unpacked.owner.session)
 
 
 def _move_in(staged: SessionFiles, files: SessionFiles) -> None:
@@ -126,10 +130,10 @@ def _move_in(staged: SessionFiles, files: SessionFiles) -> None:
     disk.sync_folder(files.folder)
 
 
-def settle(staged: SessionFiles, owner: Owner, files: SessionFiles) -> None:
-    """Give a session that was written beside its place its names, in a worker; locks and errors as for `admit`."""
-    _write_anchor(staged, owner, files)
-    admit(Unpacked(staged, owner), files)
+async def settle(lock: FileLock, staged: SessionFiles, owner: Owner, files: SessionFiles) -> None:
+    """Give a session that was written beside its place its names; lock and errors as for `admit`."""
+    await pool.run(lock.work, _write_anchor, staged, owner, files)
+    await admit(lock, Unpacked(staged, owner), files)
 
 
 def remove_abandoned(folder: Path) -> None:
@@ -159,7 +163,8 @@ def _check(staged: SessionFiles, bundle: Bundle) -> None:
     if wrong or header is None or header.get("ledgerId") != bundle.ledger_id:
         first = f"line {wrong[0].line}, {wrong[0].kind}: {wrong[0].text}" if wrong else "its header is another one's"
         raise SessionDamaged(f"the ledger in {bundle.path} does not verify ({first}); nothing was imported")
-    if unnamed := _contents(staged.blobs) - named_contents(staged.ledger, staged.blobs):
+    # Bundles of version 0.1.0 also hold what a line names at a place that does not count any more.
+    if unnamed := _contents(staged.blobs) - mentioned_contents(staged.ledger, staged.blobs):
         raise SessionDamaged(f"the ledger in {bundle.path} names no content {min(unnamed)}; nothing was imported")
     if _longest_line(disk.read_blocks(staged.ledger)) > MAX_LINE:
         raise SessionDamaged(f"the ledger in {bundle.path} has a line of over {MAX_LINE} bytes; nothing was imported")
@@ -187,12 +192,12 @@ def _is_signed(staged: SessionFiles, key: bytes | None) -> bool:
     return bool(anchor and ledger and anchor.count and anchor.signed_with(key) and anchor.bytes == ledger.size)
 
 
-def _take_over(staged: SessionFiles, bundle: Bundle, owner: Owner, *, signed: bool) -> None:
+def _take_over(staged: SessionFiles, bundle: Bundle, owner: Owner, deleted: Sequence[str], *, signed: bool) -> None:
     ledger = next(member for member in bundle.members if member.path == LEDGER)
     source: Mapping[str, Any] = {**bundle.owner.fields(), "ledgerId": bundle.ledger_id, "sha256": ledger.sha256}
     if not signed:
         source = {**source, "unsigned": True}
-    changes = {**owner.fields(), "ledgerId": new_id(), "importedFrom": source}
+    changes = {**owner.fields(), "ledgerId": new_ledger_id(deleted), "importedFrom": source}
     for old in (staged.context, staged.anchor):
         disk.remove(old)
     temporary = staged.folder / temporary_name()
@@ -204,10 +209,14 @@ def _take_over(staged: SessionFiles, bundle: Bundle, owner: Owner, *, signed: bo
 def _write_anchor(staged: SessionFiles, owner: Owner, files: SessionFiles) -> None:
     """An anchor for the new place, which may have had a session of that id before."""
     loaded = read_session(staged, owner, anchored=False)
-    before = read_anchor(files.anchor)
-    deleted = tuple(item for item in (before.deleted if before else ()) if item != loaded.ledger_id)
+    deleted = tuple(item for item in _deleted(files) if item != loaded.ledger_id)
     disk.remove(staged.anchor)
     write_blocks(staged.anchor, [encode_anchor(_anchor(loaded, owner, deleted), owner.anchor_key)])
+
+
+def _deleted(files: SessionFiles) -> tuple[str, ...]:
+    before = read_anchor(files.anchor)
+    return before.deleted if before else ()
 
 
 def _anchor(loaded: Loaded, owner: Owner, deleted: tuple[str, ...]) -> Anchor:

@@ -11,13 +11,14 @@ from pathlib import Path
 
 from harness.errors import FileMissing
 from harness.filesystem import disk
+from harness.messages import MessageDict
 from harness.sessions.ledger.numbering import whole_turns
 from harness.sessions.ledger.reading import active_path
 from harness.sessions.lines.blobs import read_blob, try_expand
 from harness.sessions.lines.entries import REFERENCE, Entry, EntryDict, parse_line
 from harness.sessions.lines.layout import SessionFiles
 from harness.sessions.view.projection import Turn
-from harness.sessions.view.turns import opens_turn
+from harness.sessions.view.turns import message_of, opens_turn
 
 __all__ = ["Look", "Outline"]
 
@@ -59,6 +60,13 @@ class Outline:
         if number < 1:
             raise IndexError(number)
         return self._project(self._slices[number - 1])
+
+    def directive(self, number: int) -> MessageDict | None:
+        """What opened a turn, without what hooks put behind it; None where no person did. Raises as `turn` does."""
+        if number < 1:
+            raise IndexError(number)
+        entry = self._whole(self._slices[number - 1][0])
+        return message_of(entry.data) if entry is not None and opens_turn(entry.data) else None
 
     def _project(self, lines: Sequence[Entry]) -> Turn:
         """The turn in these lines; one without messages where they say nothing."""

@@ -15,6 +15,8 @@ from harness.errors import ListMoved
 from harness.messages import MessageDict
 from harness.sessions.lines.digest import message_digest
 from harness.sessions.lines.shapes import is_message
+from harness.sessions.snapshots.asking import AskedStore, asked
+from harness.sessions.snapshots.place import Place
 from harness.sessions.snapshots.state_files import FileSession
 from harness.sessions.snapshots.workspace_session import WorkspaceSession
 from harness.sessions.tree.session_tree import SessionTree
@@ -36,9 +38,10 @@ class Snapshot:
 
 
 async def load_snapshot(session: Session, key: SessionKey) -> Snapshot | None:
-    """The snapshot in a store, or None if it has none."""
-    position = await session.get(key, MEMORY)
-    messages = await session.get_list(key, MESSAGES)
+    """The snapshot in a store, or None if it has none. Raises `PersistenceError` where the store does not answer."""
+    store = AskedStore(session, key)
+    position = await store.get(MEMORY)
+    messages = await store.get_list(MESSAGES)
     if position is None and not messages:
         return None
     whole = tuple(message for message in messages if is_message(message))
@@ -60,8 +63,8 @@ class SnapshotWriter:
 
     def __init__(self) -> None:
         self._place: tuple[Session, SessionKey] | None = None
-        self._guarded = False
-        """Whether the ledger's lock keeps all others from that place."""
+        self._guarded: Place | None = None
+        """Where its files are, if the ledger's lock keeps all others from there."""
         self._messages: list[MessageDict] = []
         self._position: State | None = None
         self._values: dict[str, State] = {}
@@ -82,13 +85,20 @@ class SnapshotWriter:
         """Bring the store up to the ledger, unless this writer did so already. Raises `PersistenceError`."""
         if tree.ledger_id is None:
             return
-        changed = self._changed(session, key, tree, values)
+        if self._place != (session, key):
+            self._values = {}
+        changed = self._changed(tree, values)
         if not changed and self.is_current(session, key, tree):
             return
         messages = tree.view().messages
         position = _position(tree, len(messages))
-        await self._save_all(session, key, messages, position, changed)
-        self._guarded = isinstance(session, WorkspaceSession) and session.is_beside(key, tree.files)
+        await asked(
+            session, key, lambda: self._save_all(session, key, messages, position, changed),
+            "the ledger has what was to be stored, and the next call stores it",
+        )  # fmt: skip
+        self._guarded = None
+        if isinstance(session, WorkspaceSession) and session.is_beside(key, tree.files):
+            self._guarded = session.known(key)
         self._note(position, changed)
 
     def save_with_commit(
@@ -100,14 +110,13 @@ class SnapshotWriter:
         """
         if tree.ledger_id is None or self._place != (session, key) or not isinstance(session, FileSession):
             return
-        messages, changed = tree.view().messages, self._changed(session, key, tree, values)
+        messages, changed = tree.view().messages, self._changed(tree, values)
         seq, last_hash = tree.planned_end
         position = {"ledgerId": tree.ledger_id, "seq": seq, "hash": last_hash, "count": len(messages)}
         there = len(self._messages) if self._grown(messages) else None
         added = messages[there or 0 :]
-        write = session.together(
-            key, changed, MESSAGES, added, there, {MEMORY: position}, alone=self._guarded and tree.locked
-        )
+        alone = self._guarded if tree.locked else None
+        write = session.together(key, changed, MESSAGES, added, there, {MEMORY: position}, alone=alone)
 
         def put() -> None:
             self._place = None
@@ -117,11 +126,7 @@ class SnapshotWriter:
 
         tree.take_along(put)
 
-    def _changed(
-        self, session: Session, key: SessionKey, tree: SessionTree, values: Mapping[str, State]
-    ) -> dict[str, State]:
-        if self._place != (session, key):
-            self._values = {}
+    def _changed(self, tree: SessionTree, values: Mapping[str, State]) -> dict[str, State]:
         stored = {name: tree.redacted_state(name, value) for name, value in values.items()}
         return {name: value for name, value in stored.items() if self._values.get(name) != value}
 
@@ -176,7 +181,10 @@ async def _put(
         work.append(session.replace(key, MESSAGES, items))
     elif items:
         work.append(session.append(key, MESSAGES, items, expect_count))
-    await asyncio.gather(*work)
+    # All are waited for: none may write when the session is another call's already.
+    failed = [error for error in await asyncio.gather(*work, return_exceptions=True) if error is not None]
+    if failed:
+        raise failed[0]
 
 
 def _position(tree: SessionTree, count: int) -> State:

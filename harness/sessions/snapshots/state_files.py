@@ -16,16 +16,16 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from harness.errors import FileMissing, InvalidId, SessionBusy, SessionDamaged
 from harness.filesystem import disk, pool
 from harness.filesystem.locks import FileLock
-from harness.ids import encode_name
 from harness.sessions.lines.sealed import is_sealed, seal, unseal
 from harness.sessions.snapshots.list_file import Known, ListFile, Recent
+from harness.sessions.snapshots.place import LIST, VALUE, Place
 from harness.sessions.snapshots.state_json import decode, encode
 from harness.state import SessionKey, State
 from harness.text import dumps
@@ -33,11 +33,9 @@ from harness.text import dumps
 __all__ = ["FileSession", "Layout"]
 
 _KEY_FILE = "_key.json"
-_HOLD = ".hold"
 _HOLD_SECONDS = 10.0
 _POLL_SECONDS = 0.01
 _LOOKS, _LOOK_SECONDS = 4, 0.001
-_VALUE, _LIST = ".json", ".jsonl"
 # Some 300 bytes an entry; pushing one out costs its list one more counting.
 _REMEMBERED = 20_000
 _log = logging.getLogger("harness.sessions")
@@ -82,8 +80,7 @@ class FileSession:
         self._layout = layout
         self._sync = sync
         self._lists: Recent[Known] = Recent(_REMEMBERED)
-        self._checked: Recent[Path] = Recent(_REMEMBERED)
-        self._ready: Recent[bool] = Recent(_REMEMBERED)
+        self._places: Recent[Place] = Recent(_REMEMBERED)
 
     async def save(self, key: SessionKey, name: str, value: State) -> None:
         """Replace the single value `name`; nothing is written if it is there already.
@@ -104,12 +101,12 @@ class FileSession:
         then as it was.
         """
         added = tuple(items)
-        await self._alone(key, lambda folder: self._list(folder, name).append(added, expect_count))
+        await self._alone(key, lambda place: self._list(place, name).append(added, expect_count))
 
     async def replace(self, key: SessionKey, name: str, items: Sequence[State]) -> None:
         """Replace the whole list at once; a copy of a damaged one is kept beside it."""
         put = tuple(items)
-        await self._alone(key, lambda folder: self._list(folder, name).replace(put))
+        await self._alone(key, lambda place: self._list(place, name).replace(put))
 
     async def save_together(
         self,
@@ -137,15 +134,20 @@ class FileSession:
         expect_count: int | None,
         sealed: Mapping[str, State],
         *,
-        alone: bool = False,
+        alone: Place | None = None,
     ) -> Callable[[], bool]:
         """`save_together` of values that are not there yet, for a worker that is at the files anyway.
 
-        What is returned gives False when another writer is busy there, with nothing written. `alone` says that a lock
-        which is held keeps all other writers out, so that none need be taken here.
+        What is returned gives False when another writer is busy there, with nothing written. `alone` is what `known`
+        gave of the key, where a lock which is held keeps all other writers out, so that none need be taken here.
         """
         work = self._together(values, name, items, expect_count, sealed, fresh=True)
-        return partial(self._in_folder if alone else self._try_alone, key, work)
+        return partial(self._try_alone, key, work) if alone is None else partial(_done, work, alone)
+
+    def known(self, key: SessionKey) -> Place | None:
+        """The place of a key, if this object has written there; asks no disk."""
+        place = self._places.get(key)
+        return place if place and place.ready else None
 
     def _together(
         self,
@@ -156,22 +158,26 @@ class FileSession:
         sealed: Mapping[str, State],
         *,
         fresh: bool = False,
-    ) -> Callable[[Path], None]:
-        blocks = {each: block for each, value in sealed.items() if is_sealed(block := seal(value))}
-        values = {**values, **{each: value for each, value in sealed.items() if each not in blocks}}
+    ) -> Callable[[Place], None]:
         encoded = {each: encode(value, f"the state {each!r}") for each, value in values.items()}
+        blocks: dict[str, bytes] = {}
+        for each, value in sealed.items():
+            block = seal(value)
+            if is_sealed(block):
+                blocks[each] = block
+            else:  # too long to be one
+                encoded[each] = encode(value, f"the state {each!r}")
         put = tuple(items)
 
-        def work(folder: Path) -> None:
-            into = self._list(folder, name)
+        def work(place: Place) -> None:
             if expect_count is None:
-                into.replace(put)
+                self._list(place, name).replace(put)
             elif put:
-                into.append(put, expect_count)
+                self._list(place, name).append(put, expect_count)
             for each, data in encoded.items():
-                self._put(folder, each, data, fresh=fresh)
+                self._put(place.value(each), data, fresh=fresh)
             for each, block in blocks.items():
-                self._put_sealed(folder, each, block)
+                self._put_sealed(place.value(each), block)
 
         return work
 
@@ -186,7 +192,7 @@ class FileSession:
     async def delete(self, key: SessionKey, name: str | None = None) -> None:
         """Remove one name, both kinds of it, or the whole folder of the key."""
         if await pool.run(self._is_there, key):
-            await self._alone(key, lambda folder: _remove(folder, name))
+            await self._alone(key, lambda place: _remove(place, name))
 
     async def list_keys(self, namespace: tuple[str, ...], agent: str) -> list[SessionKey]:
         """The keys of one namespace and agent, sorted by session id. Foreign folders are passed over."""
@@ -194,10 +200,10 @@ class FileSession:
 
     async def aclose(self) -> None:
         """Forget what was remembered of files; none is held open, and the store can still be used."""
-        for remembered in (self._lists, self._checked, self._ready):
-            remembered.clear()
+        self._lists.clear()
+        self._places.clear()
 
-    async def _alone(self, key: SessionKey, work: Callable[[Path], None]) -> None:
+    async def _alone(self, key: SessionKey, work: Callable[[Place], None]) -> None:
         """Do file work while no other writer of a list is in the folder. The waiting is done out here,
         since a pool full of waiters would stop everyone.
         """
@@ -205,47 +211,40 @@ class FileSession:
         while not await pool.run(self._try_alone, key, work):
             if time.monotonic() >= deadline:
                 raise SessionBusy(
-                    f"another writer held {self._layout.folder(key) / _HOLD} for {_HOLD_SECONDS:g} s; "
+                    f"another writer held {Place(self._layout.folder(key)).hold} for {_HOLD_SECONDS:g} s; "
                     "nothing was written: try again when it has ended"
                 )
             await asyncio.sleep(_POLL_SECONDS)
 
-    def _try_alone(self, key: SessionKey, work: Callable[[Path], None]) -> bool:
-        folder = self._prepared(key)
+    def _try_alone(self, key: SessionKey, work: Callable[[Place], None]) -> bool:
+        place = self._prepared(key)
         # Where whoever held the lock before has deleted the folder, the lock's file is gone too: it is not had then.
-        lock = FileLock(_hold_of(folder))
+        lock = FileLock(place.hold)
         if not lock.take():
             return False
         try:
-            work(folder)
+            work(place)
         finally:
             lock.release()
         return True
 
-    def _in_folder(self, key: SessionKey, work: Callable[[Path], None]) -> bool:
-        folder = self._opened(key)
-        work(folder if self._ready.get(str(folder)) else self._prepared(key))
-        return True
-
     def _save(self, key: SessionKey, name: str, data: bytes) -> None:
         try:
-            self._put(self._prepared(key), name, data)
+            self._put(self._prepared(key).value(name), data)
         except FileMissing:  # the folder was deleted since it was prepared
-            self._put(self._prepared(key), name, data)
+            self._put(self._prepared(key).value(name), data)
 
-    def _put(self, folder: Path, name: str, data: bytes, *, fresh: bool = False) -> None:
-        path = _file(folder, name, _VALUE)
+    def _put(self, path: Path, data: bytes, *, fresh: bool = False) -> None:
         if fresh or not _holds(path, data):
             disk.replace(path, data, sync=self._sync)
 
-    def _put_sealed(self, folder: Path, name: str, block: bytes) -> None:
-        path = _file(folder, name, _VALUE)
+    def _put_sealed(self, path: Path, block: bytes) -> None:
         # Whoever wants every write synced wants the old value to be there until the new one is.
         if self._sync or not disk.overwrite(path, block):
             disk.replace(path, block, sync=self._sync)
 
     def _get(self, key: SessionKey, name: str) -> State | None:
-        path = _file(self._opened(key), name, _VALUE)
+        path = self._opened(key).value(name)
         mark = disk.mark(path)
         if mark is None:
             return None
@@ -260,14 +259,17 @@ class FileSession:
     def _get_list(self, key: SessionKey, name: str) -> list[State]:
         return self._list(self._opened(key), name).read()
 
-    def _list(self, folder: Path, name: str) -> ListFile:
-        return ListFile(_file(folder, name, _LIST), self._lists, sync=self._sync)
+    def _list(self, place: Place, name: str) -> ListFile:
+        known = place.lists.get(name)
+        if known is None:
+            known = place.lists[name] = ListFile(place.list(name), self._lists, sync=self._sync)
+        return known
 
     def _exists(self, key: SessionKey) -> bool:
-        return _has_states(self._opened(key))
+        return _has_states(self._opened(key).folder)
 
     def _is_there(self, key: SessionKey) -> bool:
-        return disk.mark(self._opened(key)) is not None
+        return disk.mark(self._opened(key).folder) is not None
 
     def _list_keys(self, namespace: tuple[str, ...], agent: str) -> list[SessionKey]:
         parent = self._layout.parent(namespace, agent)
@@ -285,41 +287,38 @@ class FileSession:
         ours = key is not None and (key.namespace, key.agent) == (namespace, agent)
         return key if ours and _has_states(folder) else None
 
-    def _opened(self, key: SessionKey) -> Path:
-        """The folder of a key, which need not exist, after checking whose it is."""
-        checked = self._checked.get(key)
+    def _opened(self, key: SessionKey) -> Place:
+        """The place of a key, whose folder need not exist, after checking whose it is."""
+        checked = self._places.get(key)
         if checked is not None:
             return checked
         folder = self._layout.folder(key)
         self._layout.check(key.namespace)
         if self._layout.is_shortened(folder):
             _check_key(folder, key)
-        self._checked.put(key, folder)
-        return folder
+        place = Place(folder)
+        self._places.put(key, place)
+        return place
 
-    def _prepared(self, key: SessionKey) -> Path:
-        """The folder of a key, made and marked as that key's."""
-        folder = self._opened(key)
-        if self._ready.get(str(folder)) and disk.mark(folder) is not None:
-            return folder
+    def _prepared(self, key: SessionKey) -> Place:
+        """The place of a key, its folder made and marked as that key's."""
+        place = self._opened(key)
+        folder = place.folder
+        if place.ready and disk.mark(folder) is not None:
+            return place
         self._layout.claim(key.namespace)
         disk.make_folder(folder, sync=self._sync)
         if self._layout.is_shortened(folder):
             disk.create(folder / _KEY_FILE, _key_bytes(key), sync=self._sync)
             _check_key(folder, key)
         disk.remove_leftovers(folder)
-        self._ready.put(str(folder), True)
-        return folder
+        place.ready = True
+        return place
 
 
-@lru_cache(maxsize=256)
-def _hold_of(folder: Path) -> Path:
-    return folder / _HOLD
-
-
-@lru_cache(maxsize=256)  # a session writes the same few files each time
-def _file(folder: Path, name: str, ending: str) -> Path:
-    return folder / (encode_name(name, "state name") + ending)
+def _done(work: Callable[[Place], None], place: Place) -> bool:
+    work(place)
+    return True
 
 
 def _value_in(path: Path) -> State | None:
@@ -343,19 +342,20 @@ def _holds(path: Path, data: bytes) -> bool:
         return False
 
 
-def _remove(folder: Path, name: str | None) -> None:
+def _remove(place: Place, name: str | None) -> None:
     if name is None:
         # The lock's file goes too: who waits for it notices, and goes to the next one.
-        if disk.remove_tree(folder):
-            disk.sync_folder(folder.parent)  # who was told that it is gone must not meet it again after a power cut
+        if disk.remove_tree(place.folder):
+            # Who was told that it is gone must not meet it again after a power cut.
+            disk.sync_folder(place.folder.parent)
     else:
-        disk.remove(_file(folder, name, _VALUE))
-        disk.remove(_file(folder, name, _LIST))
+        disk.remove(place.value(name))
+        disk.remove(place.list(name))
 
 
 def _has_states(folder: Path) -> bool:
     names = [item.name for item in disk.list_folder(folder) if not item.is_dir]
-    return any(name.endswith((_VALUE, _LIST)) and name != _KEY_FILE for name in names)
+    return any(name.endswith((VALUE, LIST)) and name != _KEY_FILE for name in names)
 
 
 def _key_bytes(key: SessionKey) -> bytes:

@@ -43,7 +43,10 @@ def encode_lines(items: Sequence[State]) -> list[bytes]:
 
     Items passed the text edge when they became messages; one that did not passes it here.
     """
-    return [_line(item) for item in items]
+    try:
+        return [*map(dumps, items)]
+    except TypeError:
+        return [_line(item) for item in items]
 
 
 def decode(raw: bytes) -> State | None:

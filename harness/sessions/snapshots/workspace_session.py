@@ -64,7 +64,7 @@ class WorkspaceSession(FileSession):
     """
 
     def __init__(self, workspace: str | os.PathLike[str], agent_id: str, *, sync: bool = False) -> None:
-        self.workspace = Path(workspace).absolute()
+        self.workspace = namespaces.workspace_root(workspace)
         self.agent_id = check_id("agent id", agent_id)
         super().__init__(_Layout(self.workspace, agent_id), sync=sync)
 

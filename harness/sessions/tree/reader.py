@@ -55,6 +55,12 @@ class SessionReader:
         return self._store.loaded.ledger_id
 
     @property
+    def anchored(self) -> str | None:
+        """The ledger whose end the anchor names, also where that ledger is lost; None where it names no lines."""
+        anchor = self._store.loaded.anchor
+        return anchor.ledger_id if anchor and anchor.count else None
+
+    @property
     def deleted(self) -> tuple[str, ...]:
         """The ids of ledgers of this session that were deleted and must not come back from a snapshot."""
         return self._store.loaded.deleted
@@ -165,6 +171,10 @@ class SessionReader:
         """The entry that holds a message, if one does since the boundary."""
         entry = self._store.conversation.entry_of(message_id)
         return entry.id if entry else None
+
+    def message_line(self, message_id: str) -> Entry | None:
+        """The line that holds a message, if one does since the boundary; as it was logged, never to be changed."""
+        return self._store.conversation.entry_of(message_id)
 
     async def message_ids(self) -> frozenset[str]:
         """The ids of the messages on all branches, those before the boundary included; reads the whole ledger."""

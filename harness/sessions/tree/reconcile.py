@@ -57,6 +57,11 @@ class LedgerSide(Protocol):
         ...
 
     @property
+    def anchored(self) -> str | None:
+        """The ledger that the anchor belongs to, which may be lost and is not deleted."""
+        ...
+
+    @property
     def deleted(self) -> tuple[str, ...]:
         """Ledgers that must not come back, as the anchor says it."""
         ...
@@ -88,7 +93,8 @@ def reconcile(
     position = snapshot or {}
     named = position.get("ledgerId")
     ledger_id = named if isinstance(named, str) else None
-    if ledger_id is not None and ledger_id != ledger.ledger_id and is_deleted(ledger_id, ledger.deleted):
+    own = (None, ledger.ledger_id, ledger.anchored)
+    if ledger_id is not None and ledger_id not in own and is_deleted(ledger_id, ledger.deleted):
         return Ignore(ledger_id)
     if holds(ledger, position):
         return LedgerWins()

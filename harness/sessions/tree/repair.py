@@ -47,9 +47,9 @@ class RepairReport:
 async def repair_session(tree: SessionTree, owner: Owner, catalog: SessionCatalog) -> RepairReport:
     """Repair a session whose lock `tree` holds. Raises `PersistenceError`."""
     before = await pool.run(verify_session, tree.files, owner)
-    done = await pool.run(_set_aside, tree, before)
+    done: list[str] = []
     lines = tree.count
-    await tree.rebuild()
+    await tree.rebuild(lambda: done.extend(_set_aside(tree, before)))
     if tree.count > lines:
         done.append(f"line {tree.count} of the ledger notes what was wrong with its end")
     await catalog.renew(tree.session_id)

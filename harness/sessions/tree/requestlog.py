@@ -90,7 +90,11 @@ class RequestLog:
         if select is not None:
             shown["select"] = list(select)
         shown["contextDigest"] = self._digests.of(binding, messages)
-        return self._plan("request_begin", shown, turn, request_id).id
+        if select is not None:
+            return self._plan("request_begin", shown, turn, request_id).id
+        # Short, and of texts and numbers only: nothing of it has to move, and nobody can change it.
+        plan = self._store.plan
+        return plan("request_begin", shown, entry_id=request_id, turn=turn, request=request_id, whole=shown).id
 
     def _plan(self, kind: str, fields: Mapping[str, Any], turn: str | None, request_id: str | None = None) -> Entry:
         small, moved = shrink_fields(fields, dumps(fields))

@@ -3,10 +3,7 @@
 The ledger `<id>.log.jsonl` is the truth: everything, append only. The context file and the anchor
 are copies that make resuming cheap.
 
-The boundary in the anchor, and `prevBoundary` in a compaction, are the position (`seq`, `offset`) of
-the first line a reader must read to see what the model sees. That is the opening message of the
-first turn a compaction keeps, which lies before the compaction's own line; the compaction's line
-itself where it keeps no turn; the first line of the file where there is no boundary yet.
+The boundary in the anchor, and `prevBoundary` in a compaction, are the place that `boundary_of` gives.
 """
 
 from __future__ import annotations
@@ -26,8 +23,9 @@ from harness.messages import MessageDict, Msg
 from harness.sessions.catalog.branching import find_branch
 from harness.sessions.ledger.store import Durability
 from harness.sessions.lines import blobs
-from harness.sessions.lines.entries import START, digest
+from harness.sessions.lines.entries import START, digest, own_copy
 from harness.sessions.lines.incoming import media_bytes, media_named, plain_message, storable, storable_message
+from harness.sessions.lines.lost_media import without_lost_media
 from harness.sessions.lines.redact import Redactor, redacted
 from harness.sessions.moving.importing import settle
 from harness.sessions.selection.selecting import Selected, split_shown
@@ -146,14 +144,17 @@ class SessionTree(SessionReader):
 
         via     user, model, tool, hook, steer, repair or summary: who put it there
         turn    the id of its turn; the newest one if left out. A directive opens its own
-        media   bytes of media blocks by SHA-256; a `Msg` brings those it carries itself
+        media   bytes of media blocks by SHA-256; a `Msg` brings those it carries itself; see `without_lost_media`
         """
-        data = plain_message(message)
+        data, raw = plain_message(message)
         known = self._store.conversation.entry_of(data["id"], partial)
         if known is not None:
             return known.id
-        entry_id = self._log_message(data, via, turn, request, partial, idempotency_key)
-        if held := {**media_bytes(message), **(media or {})}:
+        raw = raw if self._redact is None else None  # a redactor may change what it is the JSON of
+        held = media_bytes(message) | {**(media or {})}
+        data, raw = without_lost_media(data, raw, {*held, *self._store.blobs}, self.files.blobs)
+        entry_id = self._log_message(data, via, turn, request, partial, idempotency_key, raw=raw)
+        if held:
             self._store.blobs.update(media_named(held, self._store.conversation.entry_of(data["id"], partial)))
         return entry_id
 
@@ -169,7 +170,7 @@ class SessionTree(SessionReader):
     def keep(self, data: _Bytes) -> str:
         """Store a content with the next commit, and return its SHA-256; a line that names it must be added too.
 
-        A line names it as `media` or `stored`: `{"sha256":…,"bytes":…}`.
+        A line that `add` makes names it as its field `media`: `{"sha256":…,"bytes":…}`. Deeper in a line nothing names.
         """
         sha256 = digest(data)
         self._store.blobs[sha256] = data
@@ -215,14 +216,14 @@ class SessionTree(SessionReader):
 
     async def take_in(self, staged: SessionTree) -> None:
         """Let what was written `beside` be this session, while its lock is held. Raises `SessionExists`."""
-        await self._store.work(settle, staged.files, self._store.owner, self.files)
+        await settle(self._store.writer_lock, staged.files, self._store.owner, self.files)
 
-    async def rebuild(self) -> None:
+    async def rebuild(self, first: Callable[[], object] | None = None) -> None:
         """Make context file and anchor anew from the ledger; a damaged end is noted there first.
 
-        Raises `PersistenceError`.
+        `first` is done before, in a worker. Raises `PersistenceError`.
         """
-        await self._store.rebuild()
+        await self._store.rebuild(first)
 
     def bind(
         self,
@@ -365,8 +366,9 @@ class SessionTree(SessionReader):
         partial: bool = False,
         idempotency_key: str | None = None,
         parent: str | None = None,
+        raw: bytes | None = None,
     ) -> str:
-        data, raw = storable_message(dict(self.redacted(data)))
+        data, raw = storable_message(data if self._redact is None else dict(self.redacted(data)), raw)
         small, moved = blobs.shrink_message(data, raw)
         self._store.blobs.update(moved)
         fields: dict[str, Any] = {"message": orjson.Fragment(dumps(small) if moved else raw), "via": via}
@@ -382,7 +384,7 @@ class SessionTree(SessionReader):
             turn=entry_id if own else turn or self.turn,
             request=request,
             parent=parent,
-            whole={"message": loads(raw)} if moved else None,
+            whole={"message": own_copy(data, raw)},
         ).id
 
     def _line_of(self, message: MessageDict) -> str | None:

@@ -138,7 +138,7 @@ def _calls_and_results(messages: Sequence[MessageDict]) -> tuple[list[EntryDict]
 def _tools(card: Mapping[str, Any]) -> list[str]:
     """The tools in the order of their first use, with how often."""
     counts: dict[str, int] = {}
-    for each in _done(card):
+    for each in _done(card) if card.get("did") else ():
         counts[str(each.get("tool"))] = counts.get(str(each.get("tool")), 0) + 1
     return [f"{tool} \u00d7{count}" if count > 1 else tool for tool, count in counts.items()]
 
@@ -194,7 +194,7 @@ def _text(message: MessageDict) -> str:
     content = message.get("content")
     blocks = content if isinstance(content, list) else [{"text": content}]
     return "\n".join(
-        block_text(block) for block in blocks if isinstance(block, dict) and block.get("type") != "thinking"
+        [block_text(block) for block in blocks if isinstance(block, dict) and block.get("type") != "thinking"]
     )
 
 

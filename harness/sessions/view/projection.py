@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 from harness.ids import new_id
 from harness.messages import MessageDict
@@ -75,8 +74,10 @@ class View:
     @property
     def messages(self) -> list[MessageDict]:
         """The messages of a request, in order."""
-        first = [self.summary_message] if self.summary_message else []
-        return [*first, *chain.from_iterable(turn.messages for turn in self.turns)]
+        messages = [self.summary_message] if self.summary_message else []
+        for turn in self.turns:
+            messages.extend(turn.messages)
+        return messages
 
     @property
     def open_calls(self) -> tuple[OpenCall, ...]:
@@ -104,7 +105,7 @@ def project_turns(
     """
     drafts = build_turns(path, boundary, committed)
     turns = [_turn(draft, closed=closed or draft is not drafts[-1] or draft.answered) for draft in drafts]
-    return tuple(turn for turn in turns if turn.messages)
+    return tuple([turn for turn in turns if turn.messages])
 
 
 def make_view(turns: Sequence[Turn], boundary: Entry | None) -> View:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from harness.messages import MessageDict
 from harness.sessions.lines.entries import Entry
 from harness.sessions.view.projection import Turn, View, make_view, project_turns
-from harness.sessions.view.turns import is_directive, message_of
+from harness.sessions.view.turns import is_directive
 
 __all__ = ["RunningView"]
 
@@ -23,12 +23,13 @@ class RunningView:
     """Keeps the turns before the newest directive, and projects what follows it.
 
     The path must begin where its newest boundary says, so that it holds no turn that is cut off. `committed` are the
-    requests in it that completed.
+    requests in it that completed; whoever takes in lines keeps it up to date.
     """
 
     def __init__(self, path: Sequence[Entry], boundary: Entry | None, committed: set[str]) -> None:
         self._boundary = boundary
         self._empty = make_view((), boundary)
+        self._committed = committed
         self._start = next((i for i in range(len(path) - 1, -1, -1) if is_directive(path[i])), 0)
         kept = project_turns(path[: self._start], boundary, closed=True, committed=committed)
         self._kept: list[Turn] = list(kept)
@@ -41,17 +42,18 @@ class RunningView:
     def take(self, path: Sequence[Entry]) -> None:
         """Take in the last line of the path; all before it were taken in earlier."""
         entry = path[-1]
-        if is_directive(entry):
+        kind = entry.kind
+        if kind == "message" and is_directive(entry):
             self._close(path)
         self._note(entry, path[self._start])
-        if entry.kind in _SEEN:
+        if kind in _SEEN:
             self._view = None
 
     def view(self, path: Sequence[Entry]) -> View:
         """The view of the path, all of whose lines were taken in."""
         if self._view is None:
             kept, start = ([], 0) if self._whole else (self._kept, self._start)
-            turns = (*kept, *project_turns(path[start:], self._boundary))
+            turns = (*kept, *project_turns(path[start:], self._boundary, committed=self._committed))
             # The summary's message stays the same object too, so that nobody goes over it again.
             self._view = View(turns, self._empty.summary, self._empty.summary_message)
         return self._view
@@ -73,7 +75,7 @@ class RunningView:
             self._own.add(entry.id)
         turn, request = entry.data.get("turnId"), entry.data.get("requestId")
         is_late = (turn is not None and turn != opener.id) or (request is not None and str(request) not in self._own)
-        if is_late or (entry.kind == "message" and not self._answers_own_calls(message_of(entry.data) or {})):
+        if is_late or (entry.kind == "message" and not self._answers_own_calls(entry.data["message"])):
             self._whole = True
 
     def _answers_own_calls(self, message: MessageDict) -> bool:

@@ -17,6 +17,7 @@ from harness.sessions.view.truncating import ARGUMENTS_CUT, cut_arguments
 
 __all__ = [
     "FRAMES",
+    "PASSING",
     "SUMMARY_MARK",
     "Draft",
     "Step",
@@ -37,7 +38,8 @@ __all__ = [
 _ROLES = ("user", "assistant", "tool", "system")
 # Tuples, since a damaged line may say anything, also what cannot be looked up in a set.
 _DIRECTING = ("user", "repair")
-_PASSING = ("hook", "steer")
+PASSING = ("hook", "steer")
+"""What they put in is shown while its turn is open."""
 _DOUBTFUL = ("model", "summary")
 """What they put in does not always count."""
 _MARKS = frozenset({"event", "compaction"})
@@ -137,8 +139,10 @@ def is_settled(data: EntryDict, committed: set[str]) -> bool:
     Not partial; if a model made it, its request completed; and no part of a request beside the
     conversation (`via` summary), unless it is a summary that came back from a snapshot.
     """
-    message = message_of(data)
-    return message is not None and _counts(data, message, committed)
+    message = data.get("message")
+    if data.get("type") != "message" or not isinstance(message, dict) or message.get("role") not in _ROLES:
+        return False
+    return ("partial" not in data and data.get("via") not in _DOUBTFUL) or _counts(data, message, committed)
 
 
 def _counts(data: EntryDict, message: MessageDict, committed: set[str]) -> bool:
@@ -235,7 +239,7 @@ class _Builder:
             turn.steps[len(turn.messages)] = self._step(message, calls)
         turn.ids.append(entry.id)
         if message:
-            if via in _PASSING:
+            if via in PASSING:
                 turn.passing[len(turn.messages)] = via
             turn.messages.append(message)
 

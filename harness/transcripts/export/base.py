@@ -29,6 +29,7 @@ __all__ = [
     "json_lines",
     "media_of",
     "medium_label",
+    "missing_media",
     "nothing_said",
     "safe_name",
     "spoken",
@@ -46,11 +47,17 @@ _HELD = _MEDIA | {"text", "thinking", "toolUse", "toolResult"}
 class Rendered:
     """A session in the form of a target: contents by relative path, and what the form has no place for.
 
-    A target of one file gives its content under the empty path.
+    A target of one file gives its content under the empty path. `says_nothing`: beside what stands at the head of every
+    session there is nothing in it, and who reads it would find no session.
     """
 
     files: Mapping[str, bytes]
     left_out: Mapping[str, int] = field(default_factory=dict)
+    says_nothing: bool = False
+
+
+def _nothing(_place: Path, _rendered: Rendered) -> Iterable[str]:
+    return ()
 
 
 class Target(NamedTuple):
@@ -58,14 +65,18 @@ class Target(NamedTuple):
 
     suffix     what names end with that it gives itself; no two targets give one session the same name
     render     makes it; blocking, and free of side effects
+    holds      what it has a place for, of `losses.FEATURES` and of asides; the rest is counted as left out
     is_folder  it writes a folder of files
+    earlier    what an earlier export of the session left in a folder, and would be read as part of the new one
     """
 
     name: str
     title: str
     suffix: str
     render: Callable[[Transcript, RedactionReport | None], Rendered]
+    holds: frozenset[str] = frozenset()
     is_folder: bool = False
+    earlier: Callable[[Path, Rendered], Iterable[str]] = _nothing
 
 
 class UniqueNames:
@@ -153,6 +164,12 @@ def media_of(transcript: Transcript) -> dict[str, bytes]:
             elif "sha256" in media and name not in found:
                 found.update(_stored(transcript, name))
     return found
+
+
+def missing_media(transcript: Transcript, there: Mapping[str, bytes]) -> int:
+    """How many media of a session have no bytes that are there."""
+    named = (media for turn in transcript.turns for media in _media_in(turn.blocks))
+    return sum(str(media.get("sha256")) not in there for media in named)
 
 
 def _stored(transcript: Transcript, name: str) -> dict[str, bytes]:

@@ -10,6 +10,7 @@ A session of this library travels better with its own ledger, byte for byte: `ha
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,8 @@ import orjson
 from harness.errors import ConfigError, FileMissing, HarnessError
 from harness.filesystem import disk
 from harness.text import read_json
-from harness.transcripts.export.base import Rendered, Target, file_digest, json_lines, media_of
+from harness.transcripts.export.base import Rendered, Target, file_digest, json_lines, media_of, missing_media
+from harness.transcripts.export.losses import FEATURES
 from harness.transcripts.export.redacting import RedactionReport
 from harness.transcripts.formats.bundle import COUNTED, HEADER, TRANSCRIPT
 from harness.transcripts.reader import Transcript
@@ -29,17 +31,36 @@ __all__ = ["MANIFEST", "TARGET", "check_bundle", "is_bundle", "render"]
 
 MANIFEST = "manifest.json"
 _SCHEMA = "harness-transcript/1"
+_MEDIUM = re.compile(r"files/[0-9a-f]{2}/[0-9a-f]{64}")
 
 
 def render(transcript: Transcript, redaction: RedactionReport | None) -> Rendered:
     """See the module."""
-    files = {f"files/{name[:2]}/{name}": data for name, data in media_of(transcript).items()}
+    media = media_of(transcript)
+    files = {f"files/{name[:2]}/{name}": data for name, data in media.items()}
     files[TRANSCRIPT] = json_lines(_lines(transcript, is_redacted=redaction is not None))
     files[MANIFEST] = orjson.dumps(_manifest(transcript, redaction, files), option=orjson.OPT_INDENT_2) + b"\n"
-    return Rendered(files)
+    missing = missing_media(transcript, media)
+    hidden = len(transcript.head.subagents) if redaction is not None else 0
+    return Rendered(files, {name: count for name, count in (("media", missing), ("sub-agents", hidden)) if count})
 
 
-TARGET = Target("bundle", "a bundle of this library", "", render, is_folder=True)
+def _earlier(folder: Path, _rendered: Rendered) -> list[str]:
+    """The media that a bundle names which is in the way; anything else beside it is somebody else's."""
+    manifest = _manifest_in(folder) or {}
+    listed = manifest.get("files")
+    return [name for name in listed if _MEDIUM.fullmatch(name)] if isinstance(listed, dict) else []
+
+
+TARGET = Target(
+    "bundle",
+    "a bundle of this library",
+    "",
+    render,
+    FEATURES | {"sidechain", "abandoned"},
+    is_folder=True,
+    earlier=_earlier,
+)
 
 
 def check_bundle(folder: Path) -> list[str]:
@@ -144,10 +165,10 @@ def _manifest(transcript: Transcript, redaction: RedactionReport | None, files: 
     named = {
         "schema": _SCHEMA,
         "session": {"id": transcript.session_id, "format": transcript.format, **head},
-        "source": {"name": transcript.source.name, **file_digest(transcript.source)},
+        "source": {"name": transcript.file_name, **file_digest(transcript.source)},
         "stats": transcript.stats(),
         "warnings": [{"kind": found.kind, "line": found.line, "text": found.text} for found in transcript.warnings],
-        "redaction": redaction.to_dict() if redaction is not None else None,
+        "redaction": redaction.told() if redaction is not None else None,
         "files": {name: _mark(data) for name, data in sorted(files.items())},
     }
     return {name: value for name, value in named.items() if value is not None}

@@ -23,7 +23,6 @@ from harness.transcripts.export.base import (
     nothing_said,
     spoken,
     text_of,
-    unplaced_usage,
 )
 from harness.transcripts.export.redacting import RedactionReport
 from harness.transcripts.formats.claude import PROVIDER, ClaudeFormat, is_harness_text
@@ -41,22 +40,27 @@ _OWN_BLOCKS = frozenset({"thinking", "redacted_thinking"})
 def render(transcript: Transcript, _redaction: RedactionReport | None) -> Rendered:
     """See the module."""
     writer = _Writer(transcript)
-    return Rendered({"": json_lines(writer.lines())}, dict(+writer.left_out))
+    made = json_lines(writer.lines())
+    return Rendered({"": made}, dict(+writer.left_out), says_nothing=writer.count == 0)
 
 
-TARGET = Target("claude", "Claude Code JSONL", ".jsonl", render)
+_HOLDS = frozenset(
+    {"queued marks", "compaction marks", "harness marks", "stop reasons", "message usage", "sealed reasoning"}
+    | {"title", "branch", "sidechain"}
+)
+TARGET = Target("claude", "Claude Code JSONL", ".jsonl", render, _HOLDS)
 
 
 class _Writer:
     """One pass over one session; it exists to carry the chain of the lines."""
 
     def __init__(self, transcript: Transcript) -> None:
-        self.left_out: Counter[str] = Counter(unplaced_usage(transcript))
+        self.left_out: Counter[str] = Counter()
         self._transcript = transcript
         self._media = media_of(transcript)
         self._names = UniqueNames()
         self._is_native = transcript.head.harness == ClaudeFormat.title
-        self._count = 0
+        self.count = 0
         self._last: str | None = None
         self._session = _uuid(transcript.session_id)
         about = transcript.about
@@ -69,8 +73,10 @@ class _Writer:
         }
 
     def lines(self) -> Iterator[dict[str, Any]]:
-        if self._transcript.about.title:
-            yield {"type": "custom-title", "customTitle": self._transcript.about.title, "sessionId": self._session}
+        about = self._transcript.about
+        for kind, name, title in (("custom", "customTitle", about.title), ("ai", "aiTitle", about.weak_title)):
+            if title:
+                yield {"type": f"{kind}-title", name: title, "sessionId": self._session}
         told = [turn for turn in self._transcript.turns if turn.aside != "abandoned"]
         self.left_out["abandoned"] += len(self._transcript.turns) - len(told)
         for is_compaction, found in groupby(told, key=lambda turn: turn.kind == "compaction"):
@@ -84,13 +90,19 @@ class _Writer:
             elif turn.kind in ("results", "orphan"):
                 yield from (self._user(turn, [self._result(block)]) for block in turn.of_type("toolResult"))
             elif turn.kind == "queued":
+                self._taken_for_harness(turn)
                 prompt = self._content(self._said(turn))
                 found = {"type": "queued_command", "prompt": prompt, "commandMode": "prompt"}
                 yield self._line("attachment", turn, attachment=found)
             elif turn.kind == "prompt":
+                self._taken_for_harness(turn)
                 yield self._user(turn, self._content(self._said(turn)))
             else:
                 yield from self._harness_text(turn)
+
+    def _taken_for_harness(self, turn: Turn) -> None:
+        """A person's text that looks like one of Claude Code's own would be read as that, there as here."""
+        self.left_out["prompts in a tag"] += any(is_harness_text(block["text"]) for block in turn.of_type("text"))
 
     def _harness_text(self, turn: Turn) -> Iterator[dict[str, Any]]:
         """What a harness said stands in one of its tags where it is shown to the model, else in a system line."""
@@ -145,8 +157,8 @@ class _Writer:
         return self._line("user", turn, message={"role": "user", "content": content}, **marks)
 
     def _line(self, kind: str, turn: Turn, **fields: Any) -> dict[str, Any]:
-        self._count += 1
-        own = str(uuid.uuid5(_SPACE, f"{self._session}/{self._count}"))
+        self.count += 1
+        own = str(uuid.uuid5(_SPACE, f"{self._session}/{self.count}"))
         chain = {"parentUuid": self._last, "isSidechain": turn.sidechain}
         self._last = own
         when = {"timestamp": turn.at} if turn.at else {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 from typing import Any
@@ -44,10 +45,14 @@ _PREVIEW = 120
 def render(transcript: Transcript, redaction: RedactionReport | None) -> Rendered:
     """See the module."""
     page = _Page(transcript, redaction)
-    return Rendered({"": "".join(page.parts()).encode()})
+    return Rendered({"": "".join(page.parts()).encode()}, dict(page.left_out))
 
 
-TARGET = Target("html", "one HTML file", ".html", render)
+_HOLDS = frozenset(
+    {"queued marks", "compaction marks", "harness marks", "session usage", "title", "branch", "findings"}
+    | {"sidechain", "abandoned"}
+)
+TARGET = Target("html", "one HTML file", ".html", render, _HOLDS)
 
 
 class _Page:
@@ -58,6 +63,7 @@ class _Page:
         self._redaction = redaction
         self._turns = stitched(transcript.turns)
         self._media = media_of(transcript)
+        self.left_out: Counter[str] = Counter()
 
     def parts(self) -> Iterator[str]:
         head = self._transcript.head
@@ -87,7 +93,9 @@ class _Page:
         if head.models:
             yield "Models", ", ".join(head.models)
         if head.cwd:
-            yield "Folder", head.cwd + (f" ({head.branch})" if head.branch else "")
+            yield "Folder", head.cwd
+        if head.branch:
+            yield "Branch", head.branch
         if head.first_ts:
             yield "Time", f"{_clock(head.first_ts)} to {_clock(head.last_ts)} UTC"
         yield (
@@ -179,6 +187,7 @@ class _Page:
         media = media if isinstance(media, dict) else {}
         data = self._media.get(str(media.get("sha256")))
         if data is None or media.get("mediaType") not in _PICTURES or len(data) > MAX_PICTURE:
+            self.left_out["media"] += 1
             return f'<p class="note">{label}</p>\n'
         encoded = base64.b64encode(data).decode()
         return f'<p><img alt="{label}" src="data:{media["mediaType"]};base64,{encoded}"></p>\n'

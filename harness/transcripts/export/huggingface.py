@@ -1,7 +1,8 @@
 """The Hugging Face session format, and the row that the Hub shows for a session in a data set.
 
-The format has places for text, reasoning, calls and results. A picture becomes a line that says what
-it was; what a provider sealed, and what each message cost, is left out. All are counted.
+The format has places for text, reasoning, calls and results. A picture becomes a line that says what it was, a prompt
+that waited a plain one, a compaction a word of the system. What a provider sealed, and what each message cost, is left
+out. All are counted.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ _ROLES = {"prompt": "user", "queued": "user", "answer": "assistant", "results": 
 def render(transcript: Transcript, redaction: RedactionReport | None) -> Rendered:
     """The session: a header line, then a message a line. The header has the small columns of the Hub's row."""
     left_out: Counter[str] = Counter()
-    return Rendered({"": _session(transcript, redaction, left_out)}, dict(+left_out))
+    made = _session(transcript, redaction, left_out)
+    return Rendered({"": made}, dict(+left_out), says_nothing=made.count(b"\n") == 1)
 
 
 def render_row(transcript: Transcript, redaction: RedactionReport | None) -> Rendered:
@@ -46,11 +48,12 @@ def render_row(transcript: Transcript, redaction: RedactionReport | None) -> Ren
         "trace": trace,
         "file_path": f"{safe_name(transcript.session_id)}.jsonl",
     }
-    return Rendered({"": json_lines([row])}, dict(+left_out))
+    return Rendered({"": json_lines([row])}, dict(+left_out), says_nothing=not messages)
 
 
-TARGET = Target("huggingface", "Hugging Face session format", ".session.jsonl", render)
-ROW_TARGET = Target("huggingface-row", "a row of a Hugging Face data set", ".row.jsonl", render_row)
+_HOLDS = frozenset({"session usage", "title", "branch"})
+TARGET = Target("huggingface", "Hugging Face session format", ".session.jsonl", render, _HOLDS)
+ROW_TARGET = Target("huggingface-row", "a row of a Hugging Face data set", ".row.jsonl", render_row, _HOLDS)
 
 
 def _session(transcript: Transcript, redaction: RedactionReport | None, left_out: Counter[str]) -> bytes:
@@ -73,7 +76,7 @@ def _columns(transcript: Transcript, redaction: RedactionReport | None) -> dict[
     prompts = [transcript.turns[number] for number in head.prompts]
     told = list(_told(transcript, Counter()))
     metadata = {
-        "source_file": transcript.source.name,
+        "source_file": transcript.file_name,
         "session_id": transcript.session_id,
         "trace_type": _harness(transcript),
         "model": head.model,
@@ -83,7 +86,7 @@ def _columns(transcript: Transcript, redaction: RedactionReport | None) -> dict[
         "usage": head.usage,
         "first_ts": head.first_ts,
         "last_ts": head.last_ts,
-        "redaction": redaction.to_dict() if redaction is not None else None,
+        "redaction": redaction.told() if redaction is not None else None,
     }
     return {
         "harness": _harness(transcript),
@@ -115,10 +118,8 @@ def _messages(turn: Turn, left_out: Counter[str]) -> Iterator[dict[str, Any]]:
             yield {"role": role, "content": said, "toolCallId": block["id"], **failed, **when}
         return
     message: dict[str, Any] = {"role": role, "content": text_of(_spoken(turn, left_out), left_out)}
-    left_out["message usage"] += any(turn.message.get("usage", {}).values())
     if thoughts := _thoughts(turn):
         message["reasoningContent"] = thoughts
-    left_out["sealed reasoning"] += sum(not block["text"].strip() for block in turn.of_type("thinking"))
     if calls := [
         {"id": block["id"], "function": {"name": block["name"], "arguments": dumps(block["input"]).decode()}}
         for block in turn.of_type("toolUse")

@@ -16,7 +16,7 @@ import orjson
 
 from harness.text import visible
 from harness.transcripts.export.base import Rendered, Target, text_of
-from harness.transcripts.export.prose import fenced, pieces
+from harness.transcripts.export.prose import fenced, pieces, spans
 from harness.transcripts.export.redacting import RedactionReport
 from harness.transcripts.reader import Transcript
 from harness.transcripts.stitching import stitched
@@ -26,6 +26,10 @@ __all__ = ["TARGET", "render"]
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 _ENTITY = re.compile(r"&(?=#?\w)")
 _LINK = re.compile(r"\](?=[(\[:])")
+_LIVE = re.compile(r"(?<=:)(?=//)|(?<=[Ww]{3})(?=\.)|(?<=@)(?=\w)|(?<=#)(?=\d)")
+"""Where many renderers begin to see an address, a person or an issue, with nothing around it that says so."""
+_NOTHING = "&#8203;"
+"""A space without width: a sign in front of it that is only escaped is put together again by some of them."""
 _NAMES = {
     "prompt": "Person",
     "queued": "Person, while the model worked",
@@ -47,7 +51,11 @@ def render(transcript: Transcript, redaction: RedactionReport | None) -> Rendere
     return Rendered({"": ("\n\n".join(parts) + "\n").encode()}, dict(left_out))
 
 
-TARGET = Target("markdown", "Markdown", ".md", render)
+_HOLDS = frozenset(
+    {"queued marks", "compaction marks", "harness marks", "session usage", "title", "branch", "findings"}
+    | {"sidechain", "abandoned"}
+)
+TARGET = Target("markdown", "Markdown", ".md", render, _HOLDS)
 
 
 def _head(transcript: Transcript, redaction: RedactionReport | None) -> Iterator[str]:
@@ -61,10 +69,14 @@ def _head(transcript: Transcript, redaction: RedactionReport | None) -> Iterator
         "Branch": head.branch,
         "From": head.first_ts,
         "To": head.last_ts,
+        "Tokens": ", ".join(f"{number:,} {name}" for name, number in (head.usage or {}).items()),
     }
     yield "\n".join(f"- {name}: {_line(value)}" for name, value in facts.items() if value)
     if head.note:
         yield f"*{head.note}*"
+    if transcript.warnings:
+        first = ", ".join(str(found.line) for found in transcript.warnings[:5])
+        yield f"*{len(transcript.warnings):,} findings while the file was read, the first in lines {first}.*"
     if redaction is not None:
         yield f"*Redacted before it was written: {sum(redaction.hits.values()):,} places.*"
 
@@ -122,15 +134,21 @@ def _prose(text: str) -> Iterator[str]:
 
 def _inert(text: str) -> str:
     """Prose in which nothing is a tag, a link or a picture; inside of code spans the signs show as they are written."""
-    return _LINK.sub("]\\\\", _TAG.sub("&lt;", _ENTITY.sub("&amp;", text)))
+    told = _LINK.sub("]\\\\", _TAG.sub("&lt;", _ENTITY.sub("&amp;", text)))
+    return "".join(part.text if part.language is not None else _dead(part.text) for part in spans(told))
+
+
+def _dead(text: str) -> str:
+    """Text in which no address becomes a link, and no name a mention."""
+    return _LIVE.sub(_NOTHING, text)
 
 
 def _folded(title: str, body: str) -> str:
-    summary = escape(" ".join(visible(title).split()))
+    summary = _dead(escape(" ".join(visible(title).split())))
     return f"<details><summary>{summary}</summary>\n\n{body}\n\n</details>"
 
 
 def _line(text: str) -> str:
     """Text of strangers on a line of ours, where no sign of it means anything."""
     line = " ".join(visible(text).split())
-    return re.sub(r"([\\`*_\[\]|~])", r"\\\1", escape(line, quote=False))
+    return _dead(re.sub(r"([\\`*_\[\]|~])", r"\\\1", escape(line, quote=False)))

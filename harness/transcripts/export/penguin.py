@@ -11,8 +11,10 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from itertools import groupby
+from pathlib import Path, PurePosixPath
 from typing import Any
 
+from harness.filesystem import disk
 from harness.text import dumps
 from harness.transcripts.blocks import BlockDict
 from harness.transcripts.export.base import (
@@ -25,7 +27,6 @@ from harness.transcripts.export.base import (
     safe_name,
     spoken,
     text_of,
-    unplaced_usage,
 )
 from harness.transcripts.export.redacting import RedactionReport
 from harness.transcripts.reader import Transcript
@@ -35,6 +36,7 @@ __all__ = ["ENVELOPES_TARGET", "TARGET", "render", "render_envelopes"]
 
 _OWN = frozenset({"thinking", "inline_thinking"})
 _NO_OUTPUT = "[no output]"
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _TAGS = re.compile(r"[\[<]/?context_summary[\]>]")
 Envelope = dict[str, Any]
 
@@ -45,27 +47,39 @@ def render(transcript: Transcript, _redaction: RedactionReport | None) -> Render
     name = safe_name(transcript.session_id)
     day = f"{transcript.head.first_ts[:10]}/" if transcript.head.first_ts else ""
     shards = list(writer.shards())
+    says_nothing = [len(shard) for shard in shards] == [1]
     files = {f"{day}{name}_{number:03d}.jsonl": json_lines(shard) for number, shard in enumerate(shards, 1)}
-    return Rendered(files, dict(+writer.left_out))
+    return Rendered(files, dict(+writer.left_out), says_nothing)
 
 
 def render_envelopes(transcript: Transcript, _redaction: RedactionReport | None) -> Rendered:
     """All contexts in one file, one behind the other."""
     writer = _Writer(transcript)
-    return Rendered({"": json_lines(line for shard in writer.shards() for line in shard)}, dict(+writer.left_out))
+    lines = [line for shard in writer.shards() for line in shard]
+    return Rendered({"": json_lines(lines)}, dict(+writer.left_out), says_nothing=len(lines) == 1)
 
 
-TARGET = Target("penguin", "penguin-harness shards", ".traces", render, is_folder=True)
-ENVELOPES_TARGET = Target("penguin-envelopes", "penguin-harness envelopes", ".envelopes.jsonl", render_envelopes)
+def _earlier(place: Path, rendered: Rendered) -> Iterator[str]:
+    """The shards of this session, of whatever day: where there were more of them, those would go on as its end."""
+    session = PurePosixPath(next(iter(rendered.files))).name.rpartition("_")[0]
+    shard = re.compile(rf"{re.escape(session)}_\d{{3,}}\.jsonl")
+    days = [f"{item.name}/" for item in disk.list_folder(place) if item.is_dir and _DAY.fullmatch(item.name)]
+    for day in ["", *days]:
+        yield from (f"{day}{item.name}" for item in disk.list_folder(place / day) if shard.fullmatch(item.name))
+
+
+_HOLDS = frozenset({"queued marks", "compaction marks", "message usage", "sealed reasoning"})
+TARGET = Target("penguin", "penguin-harness shards", ".traces", render, _HOLDS, is_folder=True, earlier=_earlier)
+ENVELOPES_TARGET = Target(
+    "penguin-envelopes", "penguin-harness envelopes", ".envelopes.jsonl", render_envelopes, _HOLDS
+)
 
 
 class _Writer:
     """One pass over one session; it exists to carry the totals and what was left out."""
 
     def __init__(self, transcript: Transcript) -> None:
-        self.left_out: Counter[str] = Counter(unplaced_usage(transcript))
-        self.left_out["branch"] += bool(transcript.head.branch)
-        self.left_out["title"] += bool(transcript.about.title)
+        self.left_out: Counter[str] = Counter()
         self._transcript = transcript
         self._media = media_of(transcript)
         self._total = dict.fromkeys(("cache_read", "cache_write", "output", "total"), 0)
@@ -140,6 +154,8 @@ class _Writer:
             text = f"[user_steering]{text}[/user_steering]"
         if text:
             yield _message(turn.at, type="text", role="user", text=text, sender="user")
+        else:
+            self.left_out["queued marks"] += turn.kind == "queued"
         yield from (_message(turn.at, role="user", **picture) for picture in pictures)
 
     def _request(self, turn: Turn) -> Iterator[Envelope]:

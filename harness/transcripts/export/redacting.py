@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from harness.errors import ConfigError
+from harness.sessions.lines.assigned import assignments_to, without_values
+from harness.sessions.lines.json_text import changed_within
 from harness.sessions.lines.redact import REDACTED, default_redactor
 from harness.transcripts.reader import Transcript
 from harness.transcripts.stats import Counts
@@ -21,19 +23,30 @@ from harness.transcripts.turns import Turn
 __all__ = ["Redaction", "RedactionReport", "redact_transcript"]
 
 _DEFAULT = "default"
-_HEAD = ("title", "weak_title", "cwd", "branch", "model")
+_PATTERN = "pattern:"
+_HEAD = ("title", "weak_title", "cwd", "branch", "model", "parent", "forked_from", "harness")
 # What says of what kind a thing is must stay, and by what media find their bytes.
 _NAMING = frozenset({"type", "role", "sha256", "mediaType"})
+# The fields of messages and blocks; in a block that nobody here knows, other names are those of strangers.
+_FIELDS = frozenset(
+    {
+        *("content", "text", "input", "name", "media", "opaque", "url", "id", "provider", "model", "stop", "partial"),
+        *("isError", "exitCode", "kind", "data", "bytes", *_HEAD),
+    }
+)
+# What we counted ourselves is nobody's secret, whatever digits it has.
+_COUNTED = frozenset({"usage", "more"})
 
 
 @dataclass(frozen=True, slots=True)
 class Redaction:
     """What to take out of an export.
 
-    keys      names whose values go, in arguments and records of any depth and in `name: value` in text;
-              letter case does not count
-    patterns  regular expressions whose matches go, wherever there is text: in names of members and of models, in
-              ids and in warnings too. An id that held one becomes another, everywhere the same.
+    keys      names whose values go, in arguments and records of any depth, in JSON that stands in text, and in
+              `name: value` or `--name value` in any other; letter case does not count
+    patterns  regular expressions whose matches go, wherever there is text: in names of members, of models and of the
+              file that was read, in ids, in warnings and in the numbers of arguments too. An id that held one becomes
+              another, everywhere the same.
     defaults  also what `sessions.redact.default_redactor` knows: keys and tokens of well-known forms
     """
 
@@ -44,7 +57,7 @@ class Redaction:
     @property
     def rules(self) -> tuple[str, ...]:
         """The names under which the report counts."""
-        named = (*(f"key:{key}" for key in self.keys), *(f"pattern:{pattern}" for pattern in self.patterns))
+        named = (*(f"key:{key}" for key in self.keys), *(f"{_PATTERN}{pattern}" for pattern in self.patterns))
         return (_DEFAULT, *named) if self.defaults else named
 
 
@@ -60,6 +73,13 @@ class RedactionReport:
         """The JSON form."""
         return {"rules": list(self.rules), "hits": dict(self.hits), "turns": dict(self.turns)}
 
+    def told(self) -> dict[str, Any]:
+        """The JSON form that goes along with an export: patterns by number, since one may be the secret itself."""
+        patterns = [rule for rule in self.rules if rule.startswith(_PATTERN)]
+        names = {rule: f"{_PATTERN}{number}" for number, rule in enumerate(patterns, 1)}
+        hits = {names.get(rule, rule): count for rule, count in self.hits.items()}
+        return {"rules": [names.get(rule, rule) for rule in self.rules], "hits": hits, "turns": dict(self.turns)}
+
 
 def redact_transcript(transcript: Transcript, redaction: Redaction) -> tuple[Transcript, RedactionReport]:
     """The session without what the rules take out. Raises `ConfigError` for a pattern that is none."""
@@ -72,12 +92,14 @@ def redact_transcript(transcript: Transcript, redaction: Redaction) -> tuple[Tra
     made = replace(
         transcript,
         session_id=worker.id(transcript.session_id),
+        named=worker.value("head", {"text": transcript.file_name})["text"],
         turns=turns,
+        whole=None,
         about=replace(about, **shown),
         counts=worker.counts(transcript.counts),
         warnings=tuple(replace(each, **worker.value("head", {"text": each.text})) for each in transcript.warnings),
     )
-    return made, RedactionReport(redaction.rules, dict(worker.hits), dict(worker.turns))
+    return made, RedactionReport(redaction.rules, dict(+worker.hits), dict(worker.turns))
 
 
 class _Worker:
@@ -88,12 +110,17 @@ class _Worker:
         self.turns: Counter[str] = Counter()
         self._defaults = redaction.defaults
         self._keys = {key.casefold(): f"key:{key}" for key in redaction.keys}
-        self._patterns = [(f"pattern:{text}", _compiled(text)) for text in redaction.patterns]
-        self._assigned = [(f"key:{key}", _assignment(key)) for key in redaction.keys]
+        self._patterns = [(f"{_PATTERN}{text}", _compiled(text)) for text in redaction.patterns]
+        self._assigned = [(f"key:{key}", assignments_to(key)) for key in redaction.keys]
         self._ids: dict[str, str] = {}
 
     def turn(self, turn: Turn) -> Turn:
-        return turn._replace(message=self.value(turn.key, turn.message))
+        made = self.value(turn.key, turn.message)
+        for block, before in zip(made.get("content", ()), turn.blocks, strict=True):
+            if isinstance(opaque := block.get("opaque"), dict) and opaque != before["opaque"]:
+                # Of no use to its maker any more, and not to be sent.
+                block["opaque"] = {**opaque, "altered": True}
+        return turn._replace(message=made)
 
     def value(self, place: str, value: dict[str, Any]) -> dict[str, Any]:
         before = self.hits.total()
@@ -116,16 +143,13 @@ class _Worker:
             if rule is not None and item not in (None, "", REDACTED):
                 self.hits[rule] += 1
                 made[key] = REDACTED
-            elif named and key in _NAMING:
+            elif named and (key in _NAMING or key in _COUNTED or not isinstance(item, str | Mapping | list)):
                 made[key] = item
             elif named and key == "id" and isinstance(item, str):
                 made[key] = self.id(item)
             else:
-                name = key if named else self._name(key, made)
+                name = key if named and key in _FIELDS else self._name(key, made)
                 made[name] = self._member(item, named=named and key in ("content", "media"))
-        opaque = made.get("opaque")
-        if named and isinstance(opaque, dict) and opaque != value.get("opaque"):
-            opaque["altered"] = True  # of no use to its maker any more, and not to be sent
         return made
 
     def _member(self, item: Any, *, named: bool) -> Any:
@@ -133,7 +157,12 @@ class _Worker:
             return self._text(item)
         if isinstance(item, dict):
             return self._object(item, named=named)
-        return [self._member(member, named=named) for member in item] if isinstance(item, list) else item
+        if isinstance(item, list):
+            return [self._member(member, named=named) for member in item]
+        if type(item) not in (int, float):
+            return item
+        # A number of strangers that holds what a pattern takes out is none any more.
+        return item if self._patterned(repr(item)) == repr(item) else REDACTED
 
     def id(self, name: str) -> str:
         """An id; one that holds what a pattern takes out is another, so that results still find their calls."""
@@ -159,9 +188,9 @@ class _Worker:
         return text
 
     def _text(self, text: str) -> str:
-        text = self._patterned(text)
-        for rule, pattern in self._assigned:
-            text, times = pattern.subn(rf"\g<name>{REDACTED}", text)
+        text = self._patterned(changed_within(text, lambda value: self._member(value, named=False)))
+        for rule, assignments in self._assigned:
+            text, times = without_values(text, assignments)
             self.hits[rule] += times
         return text
 
@@ -174,12 +203,6 @@ def _compiled(text: str) -> re.Pattern[str]:
     if pattern.match(""):
         raise ConfigError(f"{text!r} matches where nothing is; make it match at least one character")
     return pattern
-
-
-def _assignment(key: str) -> re.Pattern[str]:
-    """`key: value` and `"key": "value"` in text; bounded, so that an open quote costs no more than its line."""
-    value = r"""(?:"(?:[^"\\]|\\.){1,4000}"|'[^']{1,4000}'|(?!\[redacted\])[^\s"',;&}\]]{1,4000})"""
-    return re.compile(rf"""(?i)(?P<name>(?<![\w-]){re.escape(key)}["']?\s{{0,3}}[:=]\s{{0,3}}){value}""")
 
 
 def _marks(value: Any) -> int:

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.errors import ConfigError, FileExists
-from harness.filesystem import disk
+from harness.errors import ConfigError, TranscriptRefused
 from harness.sessions.lines.headers import read_first_line
 from harness.sessions.lines.layout import LEDGER_SUFFIX, Owner, SessionFiles
 from harness.sessions.moving.exporting import export_session
 from harness.text import read_json
 from harness.transcripts.export import bundle, claude, html, huggingface, markdown, penguin
 from harness.transcripts.export.base import Target, file_digest, safe_name
+from harness.transcripts.export.losses import losses
+from harness.transcripts.export.placing import WrittenFile, check_free, check_plain, in_its_place, put, spare_source
 from harness.transcripts.export.redacting import Redaction, RedactionReport, redact_transcript
 from harness.transcripts.formats.ledger import LedgerFormat
+from harness.transcripts.lines import TranscriptWarning
 from harness.transcripts.reader import Transcript, read
-from harness.transcripts.source import is_folder
 from harness.transcripts.telling import Tell
 
 __all__ = ["TARGETS", "Exported", "WrittenFile", "convert", "export"]
@@ -42,20 +43,12 @@ TARGETS: Mapping[str, Target] = {
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenFile:
-    """A file that an export wrote."""
-
-    path: Path
-    bytes: int
-    sha256: str
-
-
-@dataclass(frozen=True, slots=True)
 class Exported:
     """What an export did.
 
     left_out   what the target has no place for, counted
     redaction  what was taken out; None where nothing was asked to be
+    warnings   what was wrong with the session that was read
     """
 
     target: str
@@ -64,6 +57,7 @@ class Exported:
     files: tuple[WrittenFile, ...]
     left_out: Mapping[str, int] = field(default_factory=dict)
     redaction: RedactionReport | None = None
+    warnings: tuple[TranscriptWarning, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form."""
@@ -111,23 +105,29 @@ def export(
     library is one file with its ledger, byte for byte, unless something is to be redacted. Blocking.
 
     Raises `ConfigError` for an unknown target and for a place that is the session itself, `FileExists` where
-    something is in the way and `overwrite` was not said, `PersistenceError` where the disk refuses.
+    something is in the way and `overwrite` was not said, `TranscriptRefused` where the target has a place for nothing
+    that was said, `PersistenceError` where the disk refuses.
     """
     known = _target(target)
     owner = _owner(transcript) if known is bundle.TARGET and redaction is None else None
     if owner is not None:
-        return _own_bundle(transcript, owner, Path(out) if out is not None else None)
-    place = Path(out) if out is not None else Path(f"{safe_name(transcript.session_id)}{known.suffix}")
-    _check_free(place, wants_folder=known.is_folder, overwrite=overwrite)
+        return _own_bundle(transcript, owner, Path(out) if out is not None else None, overwrite=overwrite)
     report = None
-    if redaction is not None:
+    if redaction is not None:  # before anything is named for the session
         transcript, report = redact_transcript(transcript, redaction)
+    place = Path(out) if out is not None else Path(f"{safe_name(transcript.session_id)}{known.suffix}")
+    check_free(place, wants_folder=known.is_folder, overwrite=overwrite)
     rendered = known.render(transcript, report)
+    left_out = Counter(losses(transcript, known.holds)) + Counter(rendered.left_out)
+    if rendered.says_nothing:
+        raise _nothing_said(transcript, known, left_out)
     places = {place / name if name else place: data for name, data in rendered.files.items()}
-    _spare_source(transcript.source, place, *places)
-    _check_plain(*places)
-    files = tuple(_write(path, data, overwrite) for path, data in places.items())
-    return Exported(target, transcript.session_id, place, files, dict(rendered.left_out), report)
+    spare_source(transcript, *places)
+    check_plain(*places)
+    gone = [place / name for name in known.earlier(place, rendered)] if overwrite else []
+    spare_source(transcript, *gone)
+    files = put(place if known.is_folder else place.parent, places, gone, overwrite=overwrite)
+    return Exported(target, transcript.session_id, place, files, dict(left_out), report, transcript.warnings)
 
 
 def _owner(transcript: Transcript) -> Owner | None:
@@ -142,53 +142,27 @@ def _owner(transcript: Transcript) -> Owner | None:
             return None
 
 
-def _own_bundle(transcript: Transcript, owner: Owner, out: Path | None) -> Exported:
+def _own_bundle(transcript: Transcript, owner: Owner, out: Path | None, *, overwrite: bool) -> Exported:
     """A session of this library goes as it is: its ledger byte for byte, in one file that its import verifies."""
     source = transcript.source
     place = out or Path(f"{safe_name(transcript.session_id)}.zip")
-    _spare_source(source, place)
-    disk.make_folder(place.parent)
-    made = export_session(SessionFiles(source.parent, source.name.removesuffix(LEDGER_SUFFIX)), owner, place)
+    spare_source(transcript, place)
+    with in_its_place(place, overwrite=overwrite) as staged:
+        made = export_session(SessionFiles(source.parent, source.name.removesuffix(LEDGER_SUFFIX)), owner, staged)
     written = WrittenFile(place, **file_digest(place))
     missing = {"missing files": len(made.missing)} if made.missing else {}
-    return Exported(bundle.TARGET.name, transcript.session_id, place, (written,), missing)
+    return Exported(bundle.TARGET.name, transcript.session_id, place, (written,), missing, None, transcript.warnings)
+
+
+def _nothing_said(transcript: Transcript, target: Target, left_out: Mapping[str, int]) -> TranscriptRefused:
+    told = [f"{count:,} {name}" for name, count in left_out.items() if name != "findings"]
+    counts = ", ".join(told) or "no message in it"
+    place = f"session {transcript.session_id!r} in {transcript.file_name}"
+    text = f"{place}: {target.title} has a place for nothing of what is in it ({counts}); nothing was written"
+    return TranscriptRefused("no_transcript", f"{text}; write it as html or bundle, which leave none of that out")
 
 
 def _target(name: str) -> Target:
     if name not in TARGETS:
         raise ConfigError(f"{name!r} is nothing a session can be written as; choose one of {', '.join(TARGETS)}")
     return TARGETS[name]
-
-
-def _check_free(place: Path, *, wants_folder: bool, overwrite: bool) -> None:
-    """Nothing is lost by an export: what is there already is in the way."""
-    is_there = disk.mark(place) is not None
-    is_a_folder = is_there and is_folder(place)
-    if is_there and is_a_folder != wants_folder:
-        wanted = "a folder" if wants_folder else "a file"
-        raise FileExists(f"{place} is in the way: {wanted} is to be written there; name another place")
-    is_full = bool(disk.list_folder(place)) if is_a_folder else is_there
-    if is_full and not overwrite:
-        raise FileExists(f"{place} is there already; name another place, or say that it may be overwritten")
-
-
-def _check_plain(*places: Path) -> None:
-    """Only files give way to files: a device, a pipe or a link would be gone, and what it led to not written."""
-    for place in places:
-        if not disk.is_file_or_nothing(place):
-            raise FileExists(f"{place} is no plain file and stays as it is; name another place")
-
-
-def _spare_source(source: Path, *places: Path) -> None:
-    """What is being read is not overwritten, not even where that was allowed: the copy holds less than it."""
-    if any(place.resolve() == source.resolve() for place in places):
-        raise ConfigError(f"{source} is the session that is read and stays as it is; name another place")
-
-
-def _write(path: Path, data: bytes, overwrite: bool) -> WrittenFile:
-    disk.make_folder(path.parent)
-    if overwrite:
-        disk.replace(path, data, sync=False)
-    elif not disk.create(path, data, sync=False):
-        raise FileExists(f"{path} appeared while it was about to be written; name another place")
-    return WrittenFile(path, len(data), hashlib.sha256(data).hexdigest())

@@ -123,6 +123,10 @@ class Format:
         """Whether a file that matched a place's pattern is a session, judged by its name alone."""
         return True
 
+    def files(self, path: Path) -> Sequence[Path]:
+        """All files of the session that one of them was named of."""
+        return [path]
+
     def home(self, path: Path) -> Path:
         """What tells sessions of one id apart: the file, or the folder whose files are read as one session."""
         return path

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from harness.transcripts.assembly import Assembly, Draft, Span
+from harness.transcripts.assembly import Assembly, Draft, Span, with_aside
 from harness.transcripts.pieces import Piece
 
 __all__ = ["QueueAssembly"]
@@ -13,14 +13,13 @@ __all__ = ["QueueAssembly"]
 class QueueAssembly(Assembly):
     """A queued prompt is shown unless a later line says the same, or it was taken back.
 
-    The two lines are read together: no window ends between them. The queue is empty when a person speaks afresh, so
-    what was typed before that is waited for no longer, though a later line may still say it.
+    The two lines are read together: no window ends between them. The queue is empty when a person speaks afresh: what
+    was typed before and not taken never was, and a later line of the same words says them anew.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self._waiting: list[tuple[str, Draft]] = []
-        self._lately: list[Draft] = []
         self._is_dequeued = self._is_fresh = False
         self._is_agents = True
 
@@ -42,7 +41,6 @@ class QueueAssembly(Assembly):
         draft = super().message(piece)
         if piece.kind == "queued" and not is_taken:
             self._waiting.append((_text(piece.blocks), draft))
-            self._lately.append(draft)
         return draft
 
     def prime(self, head: Iterable[Piece]) -> None:
@@ -53,14 +51,13 @@ class QueueAssembly(Assembly):
         """See `Assembly`. What waits reaches to the end of what is known."""
         found = super().spans()
         end = max((span.until for span in found), default=0) + 1
-        waiting = [Span("meta", draft.offset, end, is_open=False, is_tie=True) for draft in self._lately]
+        waiting = [Span("meta", draft.offset, end, is_open=False, is_tie=True) for _, draft in self._waiting]
         return found + waiting
 
     def finish(self) -> None:
         """A file that holds nothing but a sub-agent's lines is that agent's own conversation."""
         if self._is_agents and self._drafts and all(draft.aside == "sidechain" for draft in self._drafts):
-            for draft in self._drafts:
-                draft.aside = None
+            self._drafts = [with_aside(draft, None) for draft in self._drafts]
 
     def _speak(self, piece: Piece, *, is_queued: bool) -> None:
         """A person's words reach the model; those that wait and are the same are not said twice."""
@@ -69,7 +66,7 @@ class QueueAssembly(Assembly):
             self._tie(found, piece)
         elif piece.aside is None:
             self._is_fresh = True
-            self._lately.clear()
+            self._waiting.clear()
 
     def _tie(self, found: list[Draft], piece: Piece) -> None:
         """Read a line together with those that it accounts for; they may stand in front of all that is known."""
@@ -85,8 +82,6 @@ class QueueAssembly(Assembly):
             if waiting == text or (not exact and waiting and waiting in text):
                 self._waiting.remove((waiting, draft))
                 self._drafts.remove(draft)
-                if draft in self._lately:
-                    self._lately.remove(draft)
                 found.append(draft)
                 if exact:
                     break

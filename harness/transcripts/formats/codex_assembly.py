@@ -65,6 +65,8 @@ class TokenTotals:
 class CodexAssembly(Assembly):
     """See the module."""
 
+    state_mark = b'"turn_context"'
+
     def __init__(self) -> None:
         super().__init__()
         self._waiting: list[Piece] = []
@@ -99,6 +101,10 @@ class CodexAssembly(Assembly):
         self._spoken |= {piece.note for piece in pieces if piece.kind != "note"}
         self._first_meta = next((piece for piece in pieces if piece.note == "meta"), None)
 
+    def resume(self, state: Iterable[Piece]) -> None:
+        """See `Assembly`."""
+        self._hear(state)
+
     def tokens(self) -> Tokens:
         """The totals of every process that wrote this rollout, added up."""
         return Tokens.total(self._totals.usage()) if self._totals.is_known else Tokens()
@@ -111,8 +117,7 @@ class CodexAssembly(Assembly):
         if piece.note == "usage":
             self._count(data)
         elif piece.note in ("state", "meta"):
-            self._model = data.get("model") or self._model
-            self._provider = data.get("provider") or self._provider
+            self._hear([piece])
         elif piece.note.startswith(_MIRROR):
             self._mirrored(piece, piece.note.removeprefix(_MIRROR))
 
@@ -145,6 +150,13 @@ class CodexAssembly(Assembly):
         said = self.unseen(piece)
         draft.blocks += [self._attributed(block) for block in said] if piece.note == "reasoning" else said
 
+    def _hear(self, told: Iterable[Piece]) -> None:
+        """Which model speaks from here on, and whose it is."""
+        for piece in told:
+            data: Any = piece.data
+            self._model = data.get("model") or self._model
+            self._provider = data.get("provider") or self._provider
+
     def _settle(self) -> None:
         """Put everything together, once."""
         waiting, self._waiting = self._waiting, []
@@ -158,7 +170,8 @@ class CodexAssembly(Assembly):
         if inherited:
             self._totals.forget()
             for draft in self._drafts:
-                draft.fields = {name: value for name, value in (draft.fields or {}).items() if name != "usage"}
+                if isinstance(draft, Draft):
+                    draft.fields = {name: value for name, value in (draft.fields or {}).items() if name != "usage"}
         super().add(waiting[inherited:])
 
     def _count(self, info: object) -> None:

@@ -37,12 +37,12 @@ class GeminiReader(Reader):
         fields = {"id": key} if (key := blocks.word(record.get("id"))) else {}
         if kind == "user":
             said = self._content(record.get("content"))
-            self.piece("prompt", said, at, fields=fields)
-            self.counts.prompts_lt += any(not str(block.get("text", "<")).lstrip().startswith("<") for block in said)
+            self.piece("prompt", said, at, fields)
+            self.counts.prompts_lt += blocks.begins_untagged(said)
         elif kind == "gemini":
             self._answer(at, record, fields)
         elif kind in _TYPES:
-            self.piece("meta", self._content(record.get("content")), at, fields=fields)
+            self.piece("meta", self._content(record.get("content")), at, fields)
         else:
             self.warn("unknown_record", f"type {kind[:80]!r} is not known")
 
@@ -50,16 +50,21 @@ class GeminiReader(Reader):
         self.counts.assistant_msgs += 1
         model = blocks.word(record.get("model"))
         self.counts.saw_model(model)
-        named = {**fields, "provider": "google", **({"model": model} if model else {})}
-        content = [*self._thoughts(record.get("thoughts"), model), *self._content(record.get("content"))]
-        found = record.get("toolCalls")
-        calls = [call for call in found if isinstance(call, dict)] if isinstance(found, list) else []
-        for number, call in enumerate(calls):
-            key = blocks.word(call.get("id")) or self.place(f"call-{number}")
-            content.append(blocks.call_block(key, call.get("name"), self.settled(call.get("args"))))
-        self.piece("answer", content, at, named, usage=_usage(record.get("tokens")))
-        for block, call in zip(content[len(content) - len(calls) :], calls, strict=True):
-            self._result(at, block["id"], call)
+        fields["provider"] = "google"
+        if model:
+            fields["model"] = model
+        content, found = self._content(record.get("content")), record.get("toolCalls")
+        if thoughts := record.get("thoughts"):
+            content = [*self._thoughts(thoughts, model), *content]
+        calls: list[tuple[str, Record]] = []
+        for call in found if type(found) is list else ():
+            if type(call) is dict:
+                key = blocks.word(call.get("id")) or self.place(f"call-{len(calls)}")
+                calls.append((key, call))
+                content.append(blocks.call_block(key, call.get("name"), self.settled(call.get("args"))))
+        self.piece("answer", content, at, fields, None, _usage(record.get("tokens")))
+        for key, call in calls:
+            self._result(at, key, call)
 
     def _thoughts(self, thoughts: object, model: str | None) -> list[BlockDict]:
         found = [item for item in thoughts if isinstance(item, dict)] if isinstance(thoughts, list) else []
@@ -73,11 +78,11 @@ class GeminiReader(Reader):
         result, status = call.get("result"), blocks.text_of(call.get("status"))
         if result is None and status not in _FAILED:
             return
-        parts = blocks.items(result) if not isinstance(result, dict) else [result]
-        content = [self._response(part) for part in parts if isinstance(part, dict)]
+        parts = blocks.items(result) if type(result) is not dict else [result]
+        content = [self._response(part) for part in parts if type(part) is dict]
         if not content:
             content = [blocks.text(blocks.text_of(call.get("resultDisplay")))]
-        self.piece("results", [blocks.result_block(key, content, failed=status in _FAILED)], at)
+        self.piece("results", [blocks.result_block(key, content, status in _FAILED)], at)
 
     def _response(self, part: Record) -> BlockDict:
         found = part.get("functionResponse")
@@ -90,13 +95,17 @@ class GeminiReader(Reader):
     def _content(self, content: object) -> list[BlockDict]:
         if type(content) is str:
             return [blocks.text(content)] if content else []
-        parts = [content] if isinstance(content, dict) else blocks.items(content)
-        found = [self._said(part) for part in parts if isinstance(part, dict)]
-        return [block for block in found if block["type"] != "text" or block["text"]]
+        found: list[BlockDict] = []
+        for part in [content] if type(content) is dict else blocks.items(content):
+            if type(part) is dict:
+                block = self._said(part)
+                if block["type"] != "text" or block["text"]:
+                    found.append(block)
+        return found
 
     def _said(self, part: Record) -> BlockDict:
-        if isinstance(part.get("text"), str):
-            return blocks.text(part["text"])
+        if type(said := part.get("text")) is str:
+            return blocks.text(said)
         data = part.get("inlineData")
         if isinstance(data, dict):
             return self.image(blocks.image(data.get("data"), data.get("mimeType"), whole=self.cap is None))
@@ -198,9 +207,9 @@ class _Messages:
                 yield str(item.get("id") or f"set-{line.number}-{number}"), self._place(line, item, number)
 
     def _rewind(self, key: object) -> None:
-        keys = list(self._found)
-        for gone in keys[keys.index(key) :] if key in keys else ():
-            del self._found[gone]
+        if isinstance(key, str) and key in self._found:
+            while self._found.popitem()[0] != key:  # from the end, so that many steps back look at each line once
+                pass
 
     def _place(self, line: Line, record: Record, item: int | None = None) -> _At | Record:
         # What is left of a torn line, and the first line of a file, may not begin where the line does.
@@ -208,19 +217,21 @@ class _Messages:
 
     def _read(self, places: list[_At | Record]) -> Iterator[Record | None]:
         """The messages at some places."""
-        near = self._near({place.offset: place.size for place in places if isinstance(place, _At)})
+        near = self._near({place[0]: place[1] for place in places if isinstance(place, _At)})
         for place in places:
             if not isinstance(place, _At):
                 yield place
-            elif type(record := near.get(place.offset)) is dict:
-                yield _message(record, place.item)
             else:
-                yield _message(self._alone(place), place.item)
+                offset, _, item = place
+                record = near.get(offset)
+                yield _message(record if type(record) is dict else self._alone(place), item)
 
     def _near(self, sizes: dict[int, int]) -> dict[int, Any]:
         """The values of some lines by their offsets, read and parsed all at once; none where they are far apart."""
-        start = min(sizes, default=0)
-        end = max((offset + size for offset, size in sizes.items()), default=0)
+        if not sizes:
+            return {}
+        start, last = min(sizes), max(sizes)
+        end = last + sizes[last]
         if end - start > _NEAR:
             return {}
         raw = disk.read(self._path, start, end - start)
@@ -277,6 +288,7 @@ def _opened(
 def _usage(tokens: object) -> dict[str, int] | None:
     if not isinstance(tokens, dict):
         return None
-    cached = blocks.integer(tokens.get("cached"))
-    fresh = blocks.integer(tokens.get("input")) - cached
-    return blocks.usage_dict(fresh, cached, 0, tokens.get("output"), tokens.get("thoughts") or 0)
+    get = tokens.get
+    found = blocks.usage_dict(get("input"), get("cached"), 0, get("output"), get("thoughts") or 0)
+    found["input"] = max(0, found["input"] - found["cacheRead"])
+    return found

@@ -48,7 +48,7 @@ class HermesReader(Reader):
         if role == "user":
             said = self._content(record.get("content"))
             self.piece("prompt", said, at, aside=aside)
-            self.counts.prompts_lt += any(not str(block.get("text", "<")).lstrip().startswith("<") for block in said)
+            self.counts.prompts_lt += blocks.begins_untagged(said)
         elif role == "assistant":
             self._assistant(at, record, aside)
         elif role == "tool":

@@ -46,6 +46,7 @@ class LedgerReader(ChainReader):
     """Reads the lines of one ledger."""
 
     hash_field = "prevHash"
+    links = ("id", "parentId")
 
     def record(self, record: Record) -> None:
         """See `Reader`."""

@@ -8,7 +8,7 @@ while the model worked stands in a wrapper; a prompt's picture is a message of i
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from harness.filesystem import disk
@@ -40,6 +40,8 @@ _EVENTS = frozenset(
 class PenguinAssembly(Assembly):
     """See the module."""
 
+    state_mark = b'"session_meta"'
+
     def __init__(self) -> None:
         super().__init__()
         self._open: Draft | None = None
@@ -48,6 +50,11 @@ class PenguinAssembly(Assembly):
         self._compacting: int | None = None
         self._named: dict[str, str] = {}
         self._state: dict[str, str] = {}
+
+    def resume(self, state: Iterable[Piece]) -> None:
+        """See `Assembly`."""
+        for piece in state:
+            self._state = piece.data
 
     def note(self, piece: Piece) -> None:
         """Brackets, totals, and which model speaks."""
@@ -97,13 +104,14 @@ class PenguinAssembly(Assembly):
             self._open = self._last = self.keep(Draft(piece))
             self._open.blocks, self._open.fields = [], dict(self._state)
         self._open.until = piece.offset
-        self._open.blocks += [self._own(block) for block in piece.blocks]
+        for block in piece.blocks:
+            self._open.blocks.append(self._own(block))
 
     def result(self, piece: Piece) -> None:
         """A result answers the newest call of its id."""
         block = piece.blocks[0]
         named = self._named.get(block["id"], block["id"])
-        super().result(piece if named == block["id"] else piece._replace(blocks=[{**block, "id": named}]))
+        super().result(piece if named == block["id"] else piece.replaced(blocks=[{**block, "id": named}]))
 
     def _own(self, block: BlockDict) -> BlockDict:
         if block["type"] == "thinking" and "opaque" in block:
@@ -128,11 +136,13 @@ class PenguinReader(Reader):
         """See `Reader`."""
         kind, payload = record.get("type"), record.get("payload")
         at = self.saw_time(record.get("timestamp"))
-        if type(payload) is dict and kind == "model_msg":
+        if type(payload) is not dict:
+            self.warn("unknown_record", f"type {str(kind)[:80]!r} is not known")
+        elif kind == "model_msg":
             self._message(at, payload)
-        elif type(payload) is dict and kind == "event_msg":
+        elif kind == "event_msg":
             self._event(at, payload)
-        elif type(payload) is dict and kind == "session_meta":
+        elif kind == "session_meta":
             self._meta(payload)
         else:
             self.warn("unknown_record", f"type {str(kind)[:80]!r} is not known")
@@ -149,6 +159,10 @@ class PenguinReader(Reader):
 
     def _event(self, at: str | None, payload: Record) -> None:
         kind = blocks.text_of(payload.get("type"))
+        if kind == "token_usage":
+            if type(usage := payload.get("request")) is dict:
+                self.note(kind, _usage(usage), at)
+            return
         if kind == "request_begin":
             self.counts.assistant_msgs += 1
         elif kind == "compaction_begin":
@@ -159,9 +173,7 @@ class PenguinReader(Reader):
             self.piece("meta", [blocks.text(blocks.word(payload.get("reason")) or "[aborted]")], at)
         elif kind not in _EVENTS:
             self.warn("unknown_record", f"event of type {kind[:80]!r} is not known")
-        usage = payload.get("request") if kind == "token_usage" else None
-        if kind != "token_usage" or isinstance(usage, dict):
-            self.note(kind, _usage(usage) if isinstance(usage, dict) else None, at)
+        self.note(kind, None, at)
 
     def _message(self, at: str | None, payload: Record) -> None:
         kind, is_answer = blocks.text_of(payload.get("type")), payload.get("role") == "assistant"
@@ -212,12 +224,11 @@ class PenguinReader(Reader):
 
     def _result(self, at: str | None, payload: Record) -> None:
         key = blocks.word(payload.get("tool_call_id")) or self.place("result")
-        found = payload.get("images")
-        urls = found if isinstance(found, list) else []
         content = [blocks.text(blocks.text_of(payload.get("output")))]
-        content += [self.image(blocks.image_from_url(url, whole=self.cap is None)) for url in urls]
+        if type(urls := payload.get("images")) is list:
+            content += [self.image(blocks.image_from_url(url, whole=self.cap is None)) for url in urls]
         failed = payload.get("stop_reason", "completed") != "completed"
-        self.piece("results", [blocks.result_block(key, content, failed=failed)], at)
+        self.piece("results", [blocks.result_block(key, content, failed)], at)
 
 
 class PenguinFormat(Format):
@@ -245,6 +256,10 @@ class PenguinFormat(Format):
     def places(self, where: Where) -> Sequence[Place]:
         """See `Format`."""
         return [Place(where.folder("PENGUIN_HOME", ".penguin", "data"), "*/agents/*/traces/*/*_*.jsonl")]
+
+    def files(self, path: Path) -> Sequence[Path]:
+        """See `Format`."""
+        return _shards(path)
 
     def home(self, path: Path) -> Path:
         """The folder of all shards, whatever day they are of."""
@@ -286,5 +301,7 @@ def _shards(path: Path) -> list[Path]:
 
 
 def _usage(usage: Record) -> dict[str, int]:
-    read, write, out = (blocks.integer(usage.get(name)) for name in ("cache_read", "cache_write", "output"))
-    return blocks.usage_dict(blocks.integer(usage.get("total")) - read - write - out, read, write, out)
+    get = usage.get
+    found = blocks.usage_dict(get("total"), get("cache_read"), get("cache_write"), get("output"))
+    found["input"] = max(0, found["input"] - found["cacheRead"] - found["cacheWrite"] - found["output"])
+    return found

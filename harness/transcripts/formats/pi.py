@@ -57,10 +57,11 @@ class PiAssembly(Assembly):
 class PiReader(Reader):
     """Reads the entries of one session."""
 
+    links = ("id", "parentId")
+
     def __init__(self, cap: int | None = None) -> None:
         super().__init__(cap)
-        self._told: tuple[object, ...] = ()
-        self._fields: dict[str, str] = {}
+        self._told: dict[tuple[object, ...], dict[str, str]] = {}
 
     def record(self, record: Record) -> None:
         """See `Reader`."""
@@ -71,7 +72,13 @@ class PiReader(Reader):
             self._entry_of(kind, record)
         elif type(message) is dict:
             at = self.saw_time(record["timestamp"] if "timestamp" in record else message.get("timestamp"))
-            self._message(message.get("role"), message, at)
+            role = message.get("role")
+            if role == "assistant":
+                self._assistant(message, at)
+            elif role == "toolResult":
+                self._result(message, at)
+            else:
+                self._message(role, message, at)
         else:
             self.warn("unknown_record", "a message entry without a message")
 
@@ -103,20 +110,21 @@ class PiReader(Reader):
             self.about.title = blocks.word(record.get("name")) or self.about.title
         elif kind not in _ENTRIES if isinstance(kind, str) else True:
             self.warn("unknown_record", f"type {str(kind)[:80]!r} is not known")
-        self.piece("note", [], record.get("timestamp"))
+        self._link_only()
 
     def _tell(self, kind: Kind, text: object, at: object) -> None:
-        said = blocks.text_of(text)
-        self.piece(kind if said else "note", [blocks.text(said)] if said else [], at)
+        if said := blocks.text_of(text):
+            self.piece(kind, [blocks.text(said)], at)
+        else:
+            self._link_only()
+
+    def _link_only(self) -> None:
+        """An entry that says nothing, but others may follow it in the tree."""
+        if self._entry is not None:
+            self.piece("note", [])
 
     def _message(self, role: object, message: Record, at: str | None) -> None:
-        if role == "toolResult":
-            key = blocks.word(message.get("toolCallId")) or self.place("result")
-            content, failed = self._content(message.get("content")), message.get("isError") is True
-            self.piece("results", [blocks.result_block(key, content, failed=failed)], at)
-        elif role == "assistant":
-            self._assistant(message, at)
-        elif role == "user":
+        if role == "user":
             self._user(message, at)
         elif role == "bashExecution":
             self.piece("meta", [_shell(message)], at)
@@ -127,28 +135,50 @@ class PiReader(Reader):
                 self.warn("unknown_record", f"role {str(role)[:80]!r} is not known")
             self.piece("meta", self._content(message.get("content")), at)
 
+    def _result(self, message: Record, at: str | None) -> None:
+        key = message.get("toolCallId")
+        if type(key) is not str or not key.strip():
+            key = self.place("result")
+        content, failed = self._content(message.get("content")), message.get("isError") is True
+        self.piece("results", [blocks.result_block(key, content, failed)], at)
+
     def _user(self, message: Record, at: str | None) -> None:
         said = self._content(message.get("content"))
-        text = "\n".join(block["text"] for block in said if block["type"] == "text").lstrip()
+        text = blocks.beginning(said)
         is_typed = not text.startswith(_HEARTBEAT)
         self.piece("prompt" if is_typed else "context", said, at)
         self.counts.prompts_lt += is_typed and not text.startswith("<")
 
     def _assistant(self, message: Record, at: str | None) -> None:
         self.counts.assistant_msgs += 1
-        told = (message.get("model"), message.get("provider"), message.get("stopReason"))
-        if told != self._told:
-            self._told, self._fields = told, self._named(*told)
-        fields = self._fields if self._entry is None else {"id": self._entry, **self._fields}
+        fields = self._fields(message.get("model"), message.get("provider"), message.get("stopReason"))
+        if self._entry is not None:
+            fields = {"id": self._entry, **fields}
         content: list[BlockDict] = []
         found = message.get("content")
         for number, item in enumerate(found if type(found) is list else blocks.items(found)):
             if type(item) is dict:
-                content.append(blocks.said(item) if item.get("type") == "text" else self._answer(number, item, fields))
+                kind = item.get("type")
+                if kind == "text":
+                    content.append(blocks.said(item))
+                elif kind == "toolCall":
+                    content.append(self._call(number, item))
+                else:
+                    content.append(self._thought(item, fields))
         if "errorMessage" in message and (error := blocks.word(message["errorMessage"])):
             content.append({"type": "error", "text": error})
         usage = message.get("usage")
         self.piece("answer", content, at, fields, None, _usage(usage) if type(usage) is dict else None)
+
+    def _fields(self, *told: object) -> dict[str, str]:
+        """As `_named`: few different ones are told, again and again."""
+        try:
+            found = self._told.get(told)
+        except TypeError:  # a list or an object in the place of a word
+            return self._named(*told)
+        if found is None:
+            found = self._told[told] = self._named(*told)
+        return found
 
     def _named(self, model: object, provider: object, reason: object) -> dict[str, str]:
         """Who answered and why it stopped."""
@@ -163,23 +193,26 @@ class PiReader(Reader):
             named["stop"] = _STOPS.get(stop, stop)
         return named
 
-    def _answer(self, position: int, item: BlockDict, fields: dict[str, str]) -> BlockDict:
-        kind = item.get("type")
-        if kind == "toolCall":
-            key = blocks.word(item.get("id")) or self.place(f"call-{position}")
-            return blocks.call_block(key, item.get("name"), self.settled(item.get("arguments")))
-        if kind == "thinking":
+    def _call(self, position: int, item: BlockDict) -> BlockDict:
+        key, given = item.get("id"), item.get("arguments")
+        if type(key) is not str or not key.strip():
+            key = self.place(f"call-{position}")
+        return blocks.call_block(key, item.get("name"), self.settled(given) if blocks.is_odd(given) else given)
+
+    def _thought(self, item: BlockDict, fields: dict[str, str]) -> BlockDict:
+        if item.get("type") == "thinking":
             shown, provider = blocks.text_of(item.get("thinking")), fields.get("provider", "unknown")
             return blocks.thinking(shown, provider, fields.get("model"), self.settled(item))
         return self._said(item)
 
     def _content(self, content: object) -> list[BlockDict]:
-        said = blocks.said
-        return [
-            said(item) if item.get("type") == "text" else self._said(item)
-            for item in (content if type(content) is list else blocks.items(content))
-            if type(item) is dict
-        ]
+        found: list[BlockDict] = []
+        for item in content if type(content) is list else blocks.items(content):
+            if type(item) is dict:
+                # Mostly there is one: a comprehension costs more than that.
+                said = blocks.said(item) if item.get("type") == "text" else self._said(item)
+                found.append(said)
+        return found
 
     def _said(self, item: BlockDict) -> BlockDict:
         """A block of another kind than text."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.transcripts import blocks
-from harness.transcripts.assembly import Assembly
+from harness.transcripts.assembly import Assembly, Draft
 from harness.transcripts.blocks import BlockDict
 from harness.transcripts.chain import ChainReader
 from harness.transcripts.formats.base import Format, Place, Verdict, Where
@@ -31,6 +31,7 @@ class VakAssembly(Assembly):
     """A tree in which a later line may hold the whole of a result."""
 
     is_tree = True
+    results_grow = True
 
     def note(self, piece: Piece) -> None:
         """An `evidence` note: the message carried only a window of it."""
@@ -38,7 +39,7 @@ class VakAssembly(Assembly):
             return
         key, content = piece.data
         draft = self._results.get(key)
-        if draft is not None:
+        if isinstance(draft, Draft):
             draft.blocks = [{**draft.blocks[0], "content": content}]
             draft.until = piece.offset
 
@@ -47,6 +48,7 @@ class VakReader(ChainReader):
     """Reads the entries of one ledger."""
 
     hash_field = "prev_hash"
+    links = ("id", "parent_id")
 
     def record(self, record: Record) -> None:
         """See `Reader`."""

@@ -88,6 +88,14 @@ export class Rows {
     return this.lead + this.rows.length + Math.floor((scrollTop - this.bottom) / ESTIMATE);
   }
 
+  // Whether the screen shows a row. Rows that were not measured yet may reach further than their estimates say.
+  onScreen() {
+    const screen = this.scroller.getBoundingClientRect();
+    const first = this.list.firstElementChild?.getBoundingClientRect();
+    const last = this.list.lastElementChild?.getBoundingClientRect();
+    return Boolean(first) && first.top < screen.bottom && last.bottom > screen.top;
+  }
+
   atBottom() {
     const { scrollTop, clientHeight, scrollHeight } = this.scroller;
     return scrollHeight - scrollTop - clientHeight <= NEAR_END;

@@ -1,6 +1,8 @@
 // One session: pages from the server, jumps, search, following, keys.
 import { Rows } from "./rows.js";
+import { counted } from "./counting.js";
 import { linkChildren, openChild } from "./child.js";
+import { isPrompt, Outline, placeOf } from "./outline.js";
 import { openRest } from "./rest.js";
 import { Search } from "./search.js";
 
@@ -21,7 +23,8 @@ function state(text) {
 let before = app.dataset.before;
 let after = app.dataset.after;
 let atEnd = Boolean(app.dataset.atEnd);
-let outline = null; // {keys, prompts, index}: where each turn stands in the whole session
+let outline = null; // where each turn stands in the whole session, once that was read
+let filling = null; // what came behind the outline, on its way
 let children = new Map(); // sub-agents by the call that started them
 let loading = null;
 let following = true;
@@ -44,8 +47,6 @@ async function get(path) {
 }
 
 const row = ({ key, kind, at, html }) => ({ key, kind, at, html });
-const isPrompt = ({ kind }) => kind === "prompt" || kind === "queued";
-const placeOf = (key) => Number(key.match(/\d+/)?.[0] ?? 0); // bytes in front of a turn: its key says so
 
 function fromPage(nodes) {
   return [...nodes].filter((node) => node.dataset.key).map((node) => {
@@ -85,12 +86,11 @@ async function load(where, cursor = "") {
 
 function take(where, cursor, page) {
   const turns = page.turns.map(row);
-  if (where === "after" && page.gap) forget(page.size);
+  note(page);
   if (where === "before") {
     before = page.before;
     grow(turns);
   } else if (where === "after" && !page.gap) {
-    if (atEnd || chasing || page.atEnd || turns.some(({ key }) => !outline?.index.has(key))) note(turns, page);
     chasing = (atEnd || chasing) && !page.atEnd;
     [after, atEnd] = [page.after, page.atEnd];
     goOn(turns, page);
@@ -132,17 +132,26 @@ function goOn(turns, page) {
 }
 
 // What was written after the whole was read belongs to the outline too, and what was taken back does not.
-function note(turns, page) {
-  if (!outline || page.start === page.size) return; // nothing is new
-  const stays = (key) => placeOf(key) < page.start;
-  const prompts = turns.filter(isPrompt).map(({ key }) => ({ key }));
-  outline = outlined(
-    [...outline.keys.filter(stays), ...turns.map(({ key }) => key)],
-    [...outline.prompts.filter(({ key }) => stays(key)), ...prompts],
-  );
+function note(page) {
+  if (page.gap || (outline && !outline.note(page))) forget(page.size);
+  else if (outline?.misses(page)) fill();
 }
 
-const outlined = (keys, prompts) => ({ keys, prompts, index: new Map(keys.map((key, at) => [key, at])) });
+// What came since the outline was made, where the pages that are shown do not say it.
+function fill() {
+  filling ??= filled().catch((error) => state(error.message)).finally(() => (filling = null));
+  return filling;
+}
+
+async function filled() {
+  const mine = outline;
+  let page = { atEnd: !mine };
+  while (mine === outline && !page.atEnd) {
+    page = await get(`/turns?html=1&where=after&cursor=${encodeURIComponent(mine.after)}`);
+    if (mine === outline) note(page);
+  }
+  if (mine === outline) rows.change(rows.rows, ...around(rows.rows));
+}
 
 // The session is another one now: where its turns were says nothing of where they are.
 function forget(size) {
@@ -158,7 +167,7 @@ function near() {
   const { scrollTop, clientHeight } = rows.scroller;
   if (loading || !rows.rows.length) return;
   const beyond = Math.max(rows.tops[0] - (scrollTop + clientHeight), scrollTop - rows.bottom);
-  if (outline && beyond > 2 * clientHeight) far();
+  if (outline && beyond > 2 * clientHeight && !rows.onScreen()) far();
   else if (before && first === 0 && scrollTop - rows.tops[0] < 1200)
     stale ? load("around", rows.rows[0].key) : load("before", before);
   else if (after && !atEnd && last === rows.rows.length) load("after", after);
@@ -188,7 +197,7 @@ const toEnd = async () => {
 
 // The prompts of the whole session, or of what is loaded until the whole was read.
 function prompts() {
-  if (outline) return outline.prompts.map((prompt) => prompt.key);
+  if (outline) return outline.prompts;
   return rows.rows.filter(isPrompt).map((each) => each.key);
 }
 
@@ -205,24 +214,33 @@ function place() {
   return isSeen ? focused.dataset.key : rows.current()?.key;
 }
 
-async function toPrompt(step) {
+function promptFrom(step) {
   const here = position(place());
-  const all = prompts();
-  const ahead = all.filter((key) => (step > 0 ? position(key) > here : position(key) < here));
-  const key = step > 0 ? ahead[0] : ahead.at(-1);
+  const ahead = prompts().filter((key) => (step > 0 ? position(key) > here : position(key) < here));
+  return step > 0 ? ahead[0] : ahead.at(-1);
+}
+
+async function toPrompt(step) {
+  await filling;
+  let key = promptFrom(step);
+  if (!key && step > 0) {
+    await fill();
+    key = promptFrom(step);
+  }
   if (key) await jump(key);
   else state(step > 0 ? "No later prompt." : "No earlier prompt.");
 }
 
 async function readWhole() {
   const mine = ++wholes;
-  const whole = await get("?html=1");
+  const whole = await counted(get, (words) => mine === wholes && (byId("summary").textContent = words));
   if (mine !== wholes) return;
   byId("summary").innerHTML = whole.html; // made by the server
-  outline = outlined(whole.outline.keys, whole.outline.prompts);
+  outline = new Outline(whole.outline, app.dataset.base, app.dataset.key);
   children = new Map(whole.children.filter((child) => child.call).map((child) => [child.call, child]));
   for (const node of byId("turns").children) linkAll(node);
   rows.change(rows.rows, ...around(rows.rows));
+  if (rows.rows.some(({ key }) => !outline.index.has(key))) fill();
 }
 
 // Unasked, where that is not dear.
@@ -256,7 +274,7 @@ async function poll() {
       news = Date.now();
       state(`${more} new ${more === 1 ? "turn" : "turns"}`);
     }
-  }
+  } else if (following && outline && !loading && !document.hidden) await fill();
   setTimeout(poll, isGrowing() ? FRESH : IDLE);
 }
 
