@@ -50,13 +50,14 @@ __all__ = [
     "resolve_model",
 ]
 
-_LATE = frozenset({"PydanticAIModel", "openai_compatible"})
+_LATE = {"PydanticAIModel": "models", "openai_compatible": "openai"}
+"""With the extra that each needs."""
 
 
 def __getattr__(name: str) -> Any:
     if name not in _LATE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(load_adapter(f"harness.models.{name}"), name)
+    return getattr(load_adapter(f"harness.models.{name}", _LATE[name]), name)
 
 
 def __dir__() -> list[str]:

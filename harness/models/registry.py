@@ -68,14 +68,14 @@ def _provider_model(spec: str) -> Model:
     return model
 
 
-def load_adapter(feature: str) -> ModuleType:
+def load_adapter(feature: str, extra: str = "models") -> ModuleType:
     """The module that speaks to providers. Late, as it takes a second. Raises `MissingExtra` naming `feature`."""
     try:
         return importlib.import_module("harness.models.pydantic_ai")
     except ModuleNotFoundError as error:
         if not (error.name or "").startswith("pydantic_ai"):
             raise
-        raise MissingExtra(feature, "models") from error
+        raise MissingExtra(feature, extra) from error
 
 
 def _what_works() -> str:

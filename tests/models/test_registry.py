@@ -3,6 +3,7 @@ import sys
 
 import pytest
 
+from harness import models
 from harness.errors import ConfigError, MissingExtra, MissingSetting
 from harness.models import OfflineModel, providers, register_model, resolve_model
 from harness.models.pydantic_ai_errors import is_overflow, setup_error
@@ -62,6 +63,13 @@ def bare(monkeypatch):
 def test_a_provider_needs_its_extra(spec, extra):
     with pytest.raises(MissingExtra, match=rf"dualtrack-harness\[{extra}\]'$"):
         resolve_model(spec)
+
+
+@pytest.mark.usefixtures("bare")
+@pytest.mark.parametrize(("name", "extra"), [("openai_compatible", "openai"), ("PydanticAIModel", "models")])
+def test_what_stands_for_a_provider_names_the_extra_that_is_enough_for_it(name, extra):
+    with pytest.raises(MissingExtra, match=rf"dualtrack-harness\[{extra}\]'$"):
+        getattr(models, name)
 
 
 @pytest.mark.usefixtures("bare")
