@@ -10,7 +10,7 @@ from harness.ids import encode_name
 from harness.sessions import SessionTree, verify_chain
 from harness.sessions.catalog.index import encode_index, list_ledger, read_index
 from harness.sessions.lines.anchor import parse_anchor
-from harness.sessions.lines.entries import build_line
+from harness.sessions.lines.entries import make_line
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +101,6 @@ def test_the_table_of_names_is_right(page):
 
 
 def test_every_envelope_key_is_on_the_page_in_its_order(page):
-    raw = build_line("custom", "e", {}, parent="p", seq=2, prev_hash="h", turn="t", request="r")
+    line = make_line("custom", "e", {}, parent="p", seq=2, prev_hash="h", turn="t", request="r")
     rows = re.findall(r"^\| `(\w+)` \| ", page.partition("| key | |")[2].partition("\n\n")[0], re.MULTILINE)
-    assert rows == list(json.loads(raw))
+    assert rows == list(line)

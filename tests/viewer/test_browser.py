@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from browserkit import Tab, chromium, claude_lines, needs_browser, serious_faults, served
+from browserkit import Tab, claude_lines, serious_faults, served
 from conversations import compacted
 
 from harness.viewer import local_viewer
@@ -20,13 +20,6 @@ from harness.viewer.shelf import found_in, key_of
 
 LONG = 10_000
 LIMIT = 60
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    needs_browser()
-    with chromium() as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from browserkit import Tab, chromium, needs_browser, served
+from browserkit import Tab, served
 from lines import answer, append, call, prompt, queue, result, text_of, write
 
 from harness.viewer import local_viewer
@@ -19,13 +19,6 @@ from harness.viewer.shelf import found_in, key_of
 SOON = "2099-01-01T00:00:00.000Z"  # whose last word is new is looked at more often
 TURNS = """() => [...document.querySelectorAll('article.turn')].map((each) =>
     `${each.dataset.kind}: ${each.querySelector('.text, .preview')?.textContent.trim()}`)"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    needs_browser()
-    with chromium() as opened:
-        yield opened
 
 
 @pytest.fixture

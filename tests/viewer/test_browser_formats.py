@@ -10,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "transcripts"))
-from browserkit import Tab, chromium, needs_browser, served
+from browserkit import Tab, served
 from growing import KINDS, Growing
 
 from harness.transcripts import Candidate, candidates, read, stitched
@@ -28,13 +28,6 @@ AT_TOP = """() => {
     const top = document.getElementById('scroller').getBoundingClientRect().top;
     return [...document.querySelectorAll('article.turn')].find((each) => each.getBoundingClientRect().bottom > top).dataset.key;
 }"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    needs_browser()
-    with chromium() as opened:
-        yield opened
 
 
 @pytest.fixture

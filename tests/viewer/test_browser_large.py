@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from browserkit import Tab, chromium, claude_lines, needs_browser, served
+from browserkit import Tab, claude_lines, served
 
 from harness.viewer import local_viewer
 from harness.viewer.shelf import found_in, key_of
@@ -23,13 +23,6 @@ from harness.viewer.shelf import found_in, key_of
 PICTURE = b"\x89PNG\r\n\x1a\n" + bytes(30_000_000)
 MOST = 400  # megabytes of a worker while it reads a line of 40 MB, twice in memory while it is parsed
 LEAST_LARGE = 1_000_000_000
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    needs_browser()
-    with chromium() as opened:
-        yield opened
 
 
 @pytest.fixture

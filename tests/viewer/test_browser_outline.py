@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from browserkit import Tab, chromium, needs_browser, served
+from browserkit import Tab, served
 from lines import answer, append, prompt, text_of, write
 
 from harness.viewer import local_viewer
@@ -31,13 +31,6 @@ def pairs(first: int, last: int) -> list[dict[str, Any]]:
 
 def words(first: int, last: int) -> list[str]:
     return [f"prompt {number}" for number in range(first, last)]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    needs_browser()
-    with chromium() as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -11,18 +11,11 @@ from typing import Any
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from browserkit import Tab, chromium, needs_browser, serious_faults, served
+from browserkit import Tab, serious_faults, served
 from conversations import branched, chosen, compacted, delegated
 
 from harness.viewer import local_viewer
 from harness.viewer.shelf import found_in, key_of
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    needs_browser()
-    with chromium() as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -1,25 +1,15 @@
 """Hostile sessions in a real browser: nothing runs, nothing is loaded."""
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 sys.path.insert(0, str(Path(__file__).parent))
-from browserkit import Tab, chromium, needs_browser, served
+from browserkit import Tab, served
 from payloads import LITERAL, write
 
 from harness.viewer import local_viewer
 from harness.viewer.shelf import found_in, key_of
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    needs_browser()
-    with chromium() as opened:
-        yield opened
 
 
 def touch_everything(tab: Tab) -> None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from harness.ids import timestamp
 from harness.sessions.lines.shapes import is_entry
-from harness.text import dumps, loads
+from harness.text import loads
 
 __all__ = [
     "MAX_LINE",
@@ -23,7 +23,6 @@ __all__ = [
     "EntryDict",
     "Position",
     "Tail",
-    "build_line",
     "digest",
     "make_line",
     "object_in",
@@ -113,23 +112,6 @@ class Entry:
 def digest(raw: bytes) -> str:
     """SHA-256 as 64 lower-case hex digits."""
     return hashlib.sha256(raw).hexdigest()
-
-
-def build_line(
-    kind: str,
-    entry_id: str,
-    fields: Mapping[str, Any],
-    *,
-    parent: str | None,
-    seq: int,
-    prev_hash: str | None,
-    turn: str | None,
-    request: str | None,
-) -> bytes:
-    """The bytes of a line without its end; see `make_line`."""
-    return dumps(
-        make_line(kind, entry_id, fields, parent=parent, seq=seq, prev_hash=prev_hash, turn=turn, request=request)
-    )
 
 
 def make_line(

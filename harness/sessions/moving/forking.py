@@ -25,12 +25,13 @@ from harness.sessions.ledger.beginning import whole_or_nothing
 from harness.sessions.ledger.committing import BLOB_LOCK_SECONDS, blob_lock
 from harness.sessions.ledger.deleting import finish_removal
 from harness.sessions.lines.anchor import Anchor, encode_anchor, new_ledger_id, read_anchor
-from harness.sessions.lines.entries import Entry, EntryDict, Position, build_line, digest
+from harness.sessions.lines.entries import Entry, EntryDict, Position, digest, make_line
 from harness.sessions.lines.layout import Owner, SessionFiles
 from harness.sessions.lines.skimming import uncut
 from harness.sessions.moving.binding_texts import put_texts, texts_elsewhere
 from harness.sessions.view.turn_ends import newest_end, path_to, path_to_end
 from harness.sessions.view.turns import boundary_of
+from harness.text import dumps
 
 __all__ = ["fork_session"]
 
@@ -183,7 +184,7 @@ class _Copy:
         turn: str | None = None,
         request: str | None = None,
     ) -> bytes:
-        raw = build_line(
+        line = make_line(
             kind,
             entry_id,
             fields,
@@ -193,6 +194,7 @@ class _Copy:
             turn=turn,
             request=request,
         )
+        raw = dumps(line)
         self._moved[offset] = Position(self._count + 1, self._size)
         self._count, self._size = self._count + 1, self._size + len(raw) + 1
         self._hash, self._leaf = digest(raw), entry_id
