@@ -1,4 +1,7 @@
-"""Verify a ledger after docs/file-formats.md, with the standard library: `python verify_ledger.py s-1.log.jsonl`."""
+"""Verify a ledger after docs/file-formats.md, with the standard library: `python verify_ledger.py s-1.log.jsonl`.
+
+Files are those that lines list. Lines of version 0.1.0 list none, and theirs are not looked at.
+"""
 
 import json
 import sys
@@ -6,34 +9,12 @@ from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
-WAYS = {"message": ["content"], "content": ["stored"], "system": ["stored"], "tools": ["stored"], "stored": ["media"]}
-WAYS |= {"line": ["message", "system", "tools", "media"], "data": ["media"], "result": []}  # the rest is what was said
-
 
 def parsed(line: bytes) -> dict:
     try:
         return {**json.loads(line.decode())}
     except (TypeError, ValueError, RecursionError):
         return {}  # no object: half a line that a crash left, or damage
-
-
-def named(value: object, key: str = "line") -> Iterator[str]:
-    """The contents that a line names, at the places which the page lists."""
-    if isinstance(value, list):
-        yield from (name for member in value for name in named(member, key))
-    if not isinstance(value, dict):
-        return
-    if key in ("stored", "media"):
-        yield str(value.get("sha256"))
-    ways = {*WAYS.get(key, []), *(["media"] if value.get("type") in ("image", "audio", "video", "file") else [])}
-    ways |= {"data"} if key == "line" and value.get("kind") == "eviction" else set()
-    for name, member in value.items():
-        if name in ways:
-            yield from named(member, name)
-        elif key in ("line", "message") and isinstance(member, dict) and [*member] == ["stored"]:
-            yield from named(member["stored"], "stored")
-        elif name == "content" and value.get("type") == "toolResult" and "stored" not in value:
-            yield from named(member, "result")
 
 
 def problems(ledger: Path) -> Iterator[str]:
@@ -51,7 +32,7 @@ def problems(ledger: Path) -> Iterator[str]:
             yield f"line {number - 1} is not the one that line {number} was written behind"
         if entry.get("type") == "event" and entry.get("kind") == "damage":
             yield f"line {number} notes damage that was found before it: {json.dumps(entry['data'])}"
-        for name in named(entry):
+        for name in [str(item.get("sha256")) for item in entry.get("files", ()) if isinstance(item, dict)]:
             file = ledger.parent / "files" / name[:2] / Path(name).name
             if not file.is_file() or sha256(file.read_bytes()).hexdigest() != name:
                 yield f"line {number} names a file that is missing or changed: {name}"
@@ -67,6 +48,5 @@ def problems(ledger: Path) -> Iterator[str]:
 if __name__ == "__main__":
     if len(sys.argv) != 2 or not Path(sys.argv[1]).is_file():
         sys.exit("give one ledger that is there: python verify_ledger.py SESSION.log.jsonl")
-    found = list(problems(Path(sys.argv[1])))
-    print("\n".join(found) or "as it was written")
+    print("\n".join(found := [*problems(Path(sys.argv[1]))]) or "as it was written")
     sys.exit(bool(found))

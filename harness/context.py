@@ -164,7 +164,11 @@ class CallScope:
         """The service of that type. Raises `ConfigError` naming what is missing."""
         found = self.find(kind)
         if found is None:
-            raise ConfigError(f"this call has no {kind.__name__}; register one with the builder or put it in `extra`")
+            name = kind.__name__
+            raise ConfigError(
+                f"this call has no {name}; give one with the call, as RuntimeContext(extra={{{name}: …}}), "
+                f"or, where it is a state module, to the agent with .state_module({name})"
+            )
         return found
 
 

@@ -21,6 +21,7 @@
     │   ├── SessionDamaged     the files are not what they claim to be; nothing was changed
     │   ├── NotATurnEnd        a branch or fork must leave whole turns behind; `.nearest` is where it could be
     │   ├── ListMoved          a stored list is not as long as its writer believed
+    │   ├── RemovalUnfinished  the user is being removed and nobody is at it any more; remove the user again
     │   └── PersistenceError   the disk refused; `.reply` holds an answer that was already given
     ├── FilesystemError
     │   ├── PathRefused        a path that leads outside its root
@@ -161,6 +162,10 @@ class ListMoved(SessionError):
     def __init__(self, message: str, count: int) -> None:
         super().__init__(message)
         self.count = count
+
+
+class RemovalUnfinished(SessionError):
+    """The removal of a user was begun and cut off; removing the user again finishes it. No call is served before."""
 
 
 class PersistenceError(SessionError):

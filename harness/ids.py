@@ -13,15 +13,18 @@ import threading
 import time
 from datetime import UTC, datetime
 from functools import lru_cache
+from typing import Any
 
 from harness.errors import InvalidId
 
 __all__ = [
     "MAX_ID_BYTES",
     "check_id",
+    "content_name",
     "decode_name",
     "encode_name",
     "join_names",
+    "named_bytes",
     "new_id",
     "new_session_id",
     "timestamp",
@@ -164,3 +167,18 @@ def _shorten(name: str, value: str) -> str:
     if len(name) <= _MAX_NAME:
         return name
     return f"{name[:_KEPT_OF_LONG]}%%{hashlib.sha256(value.encode()).hexdigest()[:32]}"
+
+
+def content_name(data: Any) -> str:
+    """The name of a content: the SHA-256 of its bytes, in hex."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def named_bytes(name: str, data: object) -> bytes:
+    """Data as bytes that nobody can change. Raises ValueError where they are none, or not those of this name."""
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise ValueError(f"media data must be bytes, not {type(data).__name__}; give what Media.from_bytes takes")
+    held = bytes(data)
+    if (found := content_name(held)) != name:
+        raise ValueError(f"the SHA-256 of media data is {found}, not {name[:80]!r}; make them with Media.from_bytes")
+    return held

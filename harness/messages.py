@@ -1,26 +1,24 @@
 """Messages: what people, models and tools say, in one form for every room.
 
-`Msg` and its blocks are validated pydantic values at the edge. In storage a message is a plain
-dict (`to_dict`, `from_dict`): keys camelCase, absent instead of null. Blocks of an unknown type,
-and unknown fields of a known one, are kept as they came.
+`Msg` and its blocks are validated pydantic values at the edge. In storage a message is a plain dict (`to_dict`,
+`from_dict`): keys camelCase, absent instead of null. Blocks of an unknown type, and unknown fields of a known one, are
+kept as they came.
 
-A block may carry an `Opaque` payload: data of the provider that made it (a reasoning signature, an
-encrypted item). It is stored and replayed with equal values, strings and key order, and goes back
-only to the provider and model that made it.
+A block may carry an `Opaque` payload: data of the provider that made it (a reasoning signature, an encrypted item). It
+is stored and replayed with equal values, strings and key order, and goes back only to who made it.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Self, TypeAlias, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 from pydantic.alias_generators import to_camel
 
 from harness.errors import ConfigError
-from harness.ids import new_id
+from harness.ids import content_name, named_bytes, new_id
 from harness.text import clean
 
 __all__ = [
@@ -66,6 +64,28 @@ class _Value(BaseModel):
         if extra := self.__pydantic_extra__:
             result.update(extra)
         return result
+
+    def checked(self) -> Self:
+        """This value with all that is in it validated, which `model_copy` and `model_construct` leave out.
+
+        Raises `ConfigError` naming the first field that is not what the type says.
+        """
+        return cast("Self", _checked(self, ""))
+
+
+def _checked(given: Any, place: str) -> Any:
+    if type(given) in (tuple, list):
+        return type(given)([_checked(each, f"{place}{number}.") for number, each in enumerate(given)])
+    if not isinstance(given, _Value):
+        return given
+    fields = {name: _checked(member, f"{place}{name}.") for name, member in given.__dict__.items()}
+    try:
+        made = type(given).model_validate({**(given.__pydantic_extra__ or {}), **fields}, strict=True)
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        where = place + ".".join(map(str, wrong["loc"]))
+        raise ConfigError(f"{where}: {wrong['msg']}; make it with the constructor, which looks at it") from None
+    return given if made == given else made  # a list or a text where blocks belong has become blocks
 
 
 @cache
@@ -127,7 +147,7 @@ def _sum_known(one: int | None, other: int | None) -> int | None:
 class Media(_Value):
     """A picture, sound or file, named by the SHA-256 of its bytes; the bytes live beside the message.
 
-    `data` is there only until the message is stored; later a reader asks the session for the bytes.
+    `data`, what is named so, is there only until the message is stored; later a reader asks the session for it.
     """
 
     sha256: str
@@ -136,11 +156,15 @@ class Media(_Value):
     name: str | None = None
     data: Any = Field(default=None, exclude=True, repr=False)
 
+    @field_validator("data")
+    @classmethod
+    def _named(cls, value: Any, info: ValidationInfo) -> Any:
+        return value if value is None else named_bytes(str(info.data.get("sha256")), value)
+
     @classmethod
     def from_bytes(cls, data: Any, media_type: str, name: str | None = None) -> Media:
         """Media for these bytes; they are stored when the message is."""
-        digest = hashlib.sha256(data).hexdigest()
-        return cls(sha256=digest, media_type=media_type, bytes=len(data), name=name, data=data)
+        return cls(sha256=content_name(data), media_type=media_type, bytes=len(data), name=name, data=data)
 
 
 class BlockBase(_Value):

@@ -28,6 +28,7 @@ __all__ = [
     "clean",
     "clean_json",
     "clean_text",
+    "counted",
     "dumps",
     "error_text",
     "is_clean",
@@ -362,6 +363,11 @@ def _deep_pieces(value: Any) -> Iterator[str]:
             stack.append(_list_pieces(item[0]))
         else:
             yield _leaf_text(item[0])
+
+
+def counted(number: int, thing: str) -> str:
+    """A number of things in words."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def _leaf_text(item: Any) -> str:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.text import clean, clean_json, dumps, error_text, is_clean, loads, said
+from harness.text import clean, clean_json, counted, dumps, error_text, is_clean, loads, said
 
 LEAVES = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(), st.text(st.characters(codec=None)), st.binary(), st.dates()
@@ -122,3 +122,8 @@ def test_what_is_nested_too_deep_does_not_look_clean() -> None:
     assert not is_clean(nested(129))
     assert clean(nested(128)).marks == ()
     assert clean(nested(129)).marks == ("deep",)
+
+
+def test_a_number_of_things_in_words_is_singular_for_one_alone() -> None:
+    assert [counted(number, "session") for number in (0, 1, 2)] == ["0 sessions", "1 session", "2 sessions"]
+    assert counted(12_345, "byte") == "12,345 bytes"

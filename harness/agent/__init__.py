@@ -8,5 +8,15 @@ from harness.agent.call import Call
 from harness.agent.config import AgentConfig, StateFactory
 from harness.agent.stream import StreamEvent
 from harness.agent.tenant_sessions import TenantSessions
+from harness.agent.user_removal import UserRemoval
 
-__all__ = ["AgentBuilder", "AgentConfig", "Call", "HarnessAgent", "StateFactory", "StreamEvent", "TenantSessions"]
+__all__ = [
+    "AgentBuilder",
+    "AgentConfig",
+    "Call",
+    "HarnessAgent",
+    "StateFactory",
+    "StreamEvent",
+    "TenantSessions",
+    "UserRemoval",
+]

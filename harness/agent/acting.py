@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 from harness.agent.turnstate import TurnState
 from harness.hooks.events import ActingChunk, PostActing, PreActing
@@ -30,9 +31,9 @@ async def run_tools(state: TurnState, message: Msg) -> None:
 
 
 async def _prepare(state: TurnState, event: PreActing) -> PreActing:
-    original = event.tool_use.model_copy(deep=True)  # a hook that edits the input in place is noted too
-    changed = await state.ask(event)
-    if changed.tool_use == original:
+    own = event.tool_use.model_copy(deep=True)  # what hooks and the tool edit in place is not what the model has said
+    changed = await state.ask(replace(event, tool_use=own))
+    if changed.tool_use == event.tool_use:
         return changed
     # The call keeps its id, so that its result finds it; what runs instead is noted beside it.
     use = changed.tool_use.model_copy(update={"id": event.tool_use.id})
@@ -68,5 +69,5 @@ async def _run(state: TurnState, event: PreActing) -> ToolResult:
 
 async def _log(state: TurnState, event: PreActing, result: ToolResult) -> None:
     own = result.model_copy(update={"id": event.tool_use.id, "name": event.tool_use.name})
-    state.journal.add(Msg.tool(own).cleaned(), via="tool", turn=state.turn_id, request=state.request_id)
+    await state.log_messages([Msg.tool(own).cleaned()], via="tool", request=state.request_id)
     await state.journal.commit(sync=False)

@@ -13,8 +13,10 @@ from harness.agent.checks import positive_or_none
 from harness.agent.config import AgentConfig
 from harness.agent.gate import process_gate
 from harness.agent.lifecycle import Lifecycle
+from harness.agent.removing import remove_user
 from harness.agent.session_call import SessionCall
 from harness.agent.tenant_sessions import TenantSessions
+from harness.agent.user_removal import UserRemoval
 from harness.context import RuntimeContext
 from harness.hooks.uninterrupted import shielded
 from harness.ids import check_id
@@ -108,6 +110,25 @@ class HarnessAgent:
         """The sessions of one user with this agent. Raises `InvalidId`."""
         ctx = user if isinstance(user, RuntimeContext) else RuntimeContext(user_id=user)
         return TenantSessions(self._config, self._catalogs, ctx)
+
+    async def delete_user(self, user: str | RuntimeContext | None, *, whole_tenant: bool = False) -> UserRemoval:
+        """Remove all that is kept of a user, for good: conversations with every agent of the workspace, snapshots,
+        memory, files, media, lists, and what the Java harness left. The receipt counts it, and is false where there
+        was nothing; `unreached` names what may be there still.
+
+        user          the user; a context where the namespace needs more than the user, or where calls brought a store
+                      of snapshots of their own, which is emptied too
+        whole_tenant  also where others than this user may own what goes: a namespace that several users share, and
+                      with None the tenant of all calls without a user
+
+        A call that begins later with this user is one of a new user. Cut off, it is finished by the next one, and no
+        call sees half a user; `list`, `history` and `search` give what is left until then. Raises with nothing removed
+        `SessionBusy` while a call of the user is in progress or another removal goes on, `ConfigError` where the tenant
+        may be several people's, `SessionDamaged` where the folder says that it is somebody else's; and
+        `PersistenceError`, which says what is gone.
+        """
+        ctx = user if isinstance(user, RuntimeContext) else RuntimeContext(user_id=user)
+        return await remove_user(self._config, self._lifecycle, self._catalogs, ctx, whole_tenant=whole_tenant)
 
     async def aclose(self, timeout: float = 30.0) -> None:
         """Take no new calls, let the running ones end, stop those that take longer than `timeout`, store everything."""

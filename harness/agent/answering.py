@@ -50,7 +50,7 @@ class _Plan:
 
 async def reason(state: TurnState, step: int) -> Msg:
     """Ask the model once, and commit its answer. Raises `ModelError` when no model gives one."""
-    state.journal_steering()
+    await state.journal_steering()
     await choose(state, state.models[0], state.system, _tools(state))
     event = await state.ask(
         PreReasoning(
@@ -63,8 +63,7 @@ async def reason(state: TurnState, step: int) -> Msg:
             options=state.config.model_options,
         )
     )
-    for addition in event.additions:
-        state.journal.add(addition.cleaned(), via="hook", turn=state.turn_id)
+    await state.log_messages([addition.cleaned() for addition in event.additions], via="hook")
     plan = _Plan(system=state.journal.shown(event.system), tools=event.tools, options=event.options)
     outcome = await _request(state, plan)
     done = await _asked(state, plan, outcome, PostReasoning(**state.place(), message=_own(state, outcome)))
@@ -86,7 +85,7 @@ async def summarise(state: TurnState, step: int) -> Msg:
             instruction=_LIMIT_INSTRUCTION,
         )
     )
-    state.journal_steering(last=True)
+    await state.journal_steering(last=True)
     state.journal.add(Msg.user(event.instruction).cleaned(), via="hook", turn=state.turn_id)
     # The tools stay declared: providers refuse a history of calls to tools they are not told of.
     system = state.journal.shown(event.system)
@@ -116,8 +115,10 @@ async def _asked(state: TurnState, plan: _Plan, outcome: Outcome, event: A) -> A
 
 async def _commit(state: TurnState, message: Msg, outcome: Outcome) -> Msg:
     """Log the answer and the end of its request. A last answer is committed with the turn's states."""
-    state.journal.add(message, via="model", turn=state.turn_id, request=state.request_id)
-    _end(state, "completed", outcome.attempts, message)
+    try:
+        await state.log_messages([message], via="model", request=state.request_id)
+    finally:
+        _end(state, "completed", outcome.attempts, message)
     if message.usage is not None:
         state.usage = message.usage if state.usage is None else state.usage + message.usage
     if message.tool_uses and not state.stopped:

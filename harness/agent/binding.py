@@ -19,6 +19,7 @@ from harness.errors import ConfigError, InvalidId
 from harness.filesystem.namespaces import agent_root, tenant_root
 from harness.ids import check_id, new_session_id
 from harness.messages import Msg, TextBlock
+from harness.sessions.view.pairing import in_its_place
 from harness.state import SessionKey
 
 __all__ = ["Binding", "bind", "messages_of", "owner_of"]
@@ -86,17 +87,22 @@ def messages_of(given: Any) -> list[Msg]:
 
 
 def _message(item: Any) -> Msg:
-    if isinstance(item, str):
-        item = Msg.user(item)
-    elif isinstance(item, dict):
-        item = Msg.from_dict(item)
-    if not isinstance(item, Msg):
-        raise ConfigError(f"{type(item).__name__} is no message; give text, a Msg, or a dict of one")
-    if item.role == "system":
+    message = _made(item)
+    if message.role == "system":
         raise ConfigError("a system message is no part of a conversation; use the builder's system_prompt or a hook")
-    if all(isinstance(block, TextBlock) and not block.text for block in item.blocks):
+    if all(isinstance(block, TextBlock) and not block.text for block in message.blocks):
         raise ConfigError("a message without content cannot be sent; give it text or a block")
-    return item
+    return in_its_place(message)
+
+
+def _made(item: Any) -> Msg:
+    if isinstance(item, str):
+        return Msg.user(item)
+    if isinstance(item, dict):
+        return Msg.from_dict(item)
+    if isinstance(item, Msg):
+        return item.checked()
+    raise ConfigError(f"{type(item).__name__} is no message; give text, a Msg, or a dict of one")
 
 
 def _id_in(key: SessionKey | str | None) -> str | None:

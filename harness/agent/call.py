@@ -32,6 +32,7 @@ from harness.errors import CallCancelled, CallTimeout, ConfigError
 from harness.hooks.uninterrupted import shielded
 from harness.ids import new_id
 from harness.messages import Msg, Usage
+from harness.sessions.view.pairing import in_its_place
 
 if TYPE_CHECKING:
     from reactivex import Observable
@@ -166,6 +167,15 @@ class Call:
         """The events so far."""
         return tuple(self._events)
 
+    @property
+    def event_count(self) -> int:
+        """How many events there were so far."""
+        return len(self._events)
+
+    def event_at(self, position: int) -> StreamEvent | None:
+        """The event at a position, counted from 0; None where it has not come yet."""
+        return self._events[position] if position < len(self._events) else None
+
     def cancel(self) -> bool:
         """Stop the call. What it has done is kept. False if it had ended already.
 
@@ -195,9 +205,12 @@ class Call:
         A turn that was about to end goes on for it. False if it had ended already: then nobody
         heard it, and it is said with a new call.
         """
-        text = Msg.user(message) if isinstance(message, str) else kind_of("steer", message, Msg, "text or a Msg")
+        text = (
+            Msg.user(message) if isinstance(message, str) else kind_of("steer", message, Msg, "text or a Msg").checked()
+        )
         if text.role != "user":
             raise ConfigError(f"only a user message can steer a call, not one of role {text.role!r}")
+        in_its_place(text)
         with self._lock:
             if self._steering is None or self._result.done():
                 return False

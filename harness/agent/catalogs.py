@@ -31,6 +31,14 @@ class Catalogs:
                 self._catalogs.popitem(last=False)
             return catalog
 
+    async def drop_below(self, root: Path) -> None:
+        """Forget the catalogs of a tenant that is removed, once they have written what is noted."""
+        with self._lock:
+            gone = [folder for folder in self._catalogs if folder.is_relative_to(root)]
+            catalogs = [self._catalogs.pop(folder) for folder in gone]
+        for catalog in catalogs:
+            await catalog.aclose()
+
     async def aclose(self) -> None:
         """Write everything that is noted; what cannot be written is logged."""
         with self._lock:

@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import inspect
 import math
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 from harness.errors import ConfigError
 from harness.text import clean
 
-__all__ = ["callable_with", "json_object", "key_bytes", "kind_of", "positive", "positive_or_none", "text", "whole"]
+__all__ = [
+    "callable_with",
+    "json_object",
+    "key_bytes",
+    "kind_of",
+    "path_of",
+    "positive",
+    "positive_or_none",
+    "text",
+    "whole",
+]
 
 T = TypeVar("T")
 
@@ -49,6 +61,18 @@ def key_bytes(what: str, value: object) -> bytes:
             f"{what} is text or bytes, at least {_LEAST_KEY} of them; make one with secrets.token_hex(32)"
         )
     return key
+
+
+def path_of(what: str, value: object) -> Path:
+    """The value as an absolute path, if it can be one. Raises `ConfigError`."""
+    name = os.fspath(value) if isinstance(value, str | os.PathLike) else None
+    try:
+        if isinstance(name, str) and b"\0" not in os.fsencode(name):
+            return Path(name).absolute()
+    except UnicodeEncodeError:
+        pass  # half a character stands in no name
+    shown = ascii(name) if isinstance(name, str) else _shown(value)
+    raise ConfigError(f"{what}: {shown} is no path; give that of a file, as text or a Path")
 
 
 def positive(what: str, value: object) -> float:

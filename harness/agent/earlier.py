@@ -10,14 +10,13 @@ from harness.agent.binding import Binding
 from harness.agent.checks import text
 from harness.agent.config import AgentConfig
 from harness.agent.gate import process_gate
-from harness.agent.open_session import holding, refuse_remembered, restore
+from harness.agent.open_session import existing, place_of, refuse_remembered, restore
 from harness.errors import ConfigError
 from harness.filesystem import disk, pool
 from harness.sessions.cache import OpenSession
 from harness.sessions.catalog.branching import has_line
 from harness.sessions.catalog.session_catalog import SessionCatalog
 from harness.sessions.catalog.usage import UsageReport, read_usage
-from harness.sessions.lines.layout import Owner, SessionFiles
 from harness.sessions.moving.forking import fork_session
 from harness.sessions.snapshots.state_modules import StateModules
 from harness.state import Session, SessionKey
@@ -53,9 +52,8 @@ async def fork(config: AgentConfig, source: Binding, target: Binding, entry_id: 
     """The id of the new session. No lock is taken on the old one: what it has written stays as it is."""
     if entry_id is not None:
         text("fork: the entry id", entry_id)
-    owner = Owner(source.session_id, config.agent_id, source.namespace, config.anchor_key)
-    files = SessionFiles.of(source.sessions_folder, source.session_id)
-    place = SessionFiles.of(target.sessions_folder, target.session_id)
+    files, owner = place_of(config, source)
+    place, _ = place_of(config, target)
     async with process_gate().hold(target.place, fork, config.gate_timeout):
         if await pool.run(disk.mark, place.ledger) is None:
             await refuse_remembered(config, target)
@@ -93,18 +91,14 @@ async def rename(config: AgentConfig, binding: Binding, catalog: SessionCatalog,
     await catalog.flush_or_tell()
 
 
-async def usage(bindings: list[Binding]) -> UsageReport:
+async def usage(config: AgentConfig, bindings: list[Binding]) -> UsageReport:
     """What the requests of these sessions cost."""
-    files = [(binding.session_id, SessionFiles.of(binding.sessions_folder, binding.session_id)) for binding in bindings]
-    return await pool.run(read_usage, files)
+    return await pool.run(read_usage, [place_of(config, binding) for binding in bindings])
 
 
 @asynccontextmanager
 async def _held(config: AgentConfig, binding: Binding) -> AsyncIterator[OpenSession]:
     """The session, its two tracks brought together, held against calls and other processes."""
-    async with (
-        process_gate().hold(binding.place, config, config.gate_timeout),
-        holding(config, binding) as session,
-    ):
+    async with existing(config, binding) as session:
         await restore(config, binding, session, StateModules([]))
         yield session

@@ -82,6 +82,12 @@ class Gate:
             queue = self._queues.get(place)
             return queue.inside.holder if queue else None
 
+    def held_below(self, folder: str) -> list[SessionPlace]:
+        """The sessions below a folder that a call holds."""
+        with self._lock:
+            held = [place for place, queue in self._queues.items() if not queue.inside.lost]
+        return [place for place in held if place.folder.startswith(f"{folder}/")]
+
     @asynccontextmanager
     async def hold(self, place: SessionPlace, holder: Any, timeout: float = WAIT_SECONDS) -> AsyncIterator[None]:
         """Wait for the session, at most `timeout` seconds, and hold it for the block.

@@ -15,6 +15,7 @@ from harness.agent.gate import process_gate
 from harness.agent.meta import AgentMeta, made_by
 from harness.agent.open_session import holding, refuse_remembered
 from harness.errors import SessionExists
+from harness.filesystem import disk, pool
 from harness.messages import Msg, TextBlock
 from harness.models.base import Model
 from harness.sessions.catalog.index import HANDOFF
@@ -65,11 +66,22 @@ async def hand_over(config: AgentConfig, source: SessionTree, target: Binding, m
         if tree.count:
             raise SessionExists(f"there is a session {target.session_id!r} already; choose another id for the new one")
         await refuse_remembered(config, target)
+        staged = tree.beside()
+        try:
+            await _begin(staged, source, model, config.policy)
+            await tree.take_in(staged)
+        except BaseException:
+            await pool.run(disk.remove_tree, staged.files.folder)
+            raise
+
+
+async def _begin(tree: SessionTree, source: SessionTree, model: Model, policy: str) -> None:
+    async with tree.writing():
         tree.describe(
             **made_by(model),
             context_window=model.context_window,
             parent={"session": source.session_id, "entry": source.leaf},
-            policy=config.policy,
+            policy=policy,
         )
         tree.add("state", {"module": HANDOFF, "value": _word_of(source)})
         await tree.commit(sync=True)
@@ -82,7 +94,7 @@ def _handoff_text(value: State, *, can_read: bool) -> str:
     lines = ["[handoff_from]", f"session: {session}", "workspace: the same files of the same user"]
     lines += [f"previous_provider: {before['provider']}", f"previous_model: {before['model']}"] if before else []
     lines += ["[/handoff_from]", "This conversation goes on from that session. Nothing of it is repeated here."]
-    lines += [f"Where it matters, read it with {_TOOL}(session_id={session})."] if can_read else []
+    lines += [f"Read it with {_TOOL}(session_id={session}) where it matters."] if can_read else []
     return "\n".join(lines)
 
 

@@ -92,6 +92,14 @@ class BackgroundWork:
                 self._lane_of.pop(task, None)
             return dict(self._tasks)
 
+    async def lane_ends(self, lane: Hashable, timeout: float) -> bool:
+        """Wait for the work of one lane, at most `timeout` seconds; whether it has ended."""
+        pending = self.pending()
+        with self._lock:
+            ends = [ended for task, ended in pending.items() if self._lane_of.get(task) == lane]
+        await _end(ends, timeout)
+        return all(ended.done() for ended in ends)
+
     def tell_refusals(self) -> None:
         """Log what was refused and not told yet; when the agent closes."""
         with self._lock:

@@ -1,7 +1,8 @@
 """Who wants to hear that a call has news: in any thread, on any loop, each on its own account.
 
-A call is not stopped by who watches it. A listener that raises is dropped and told to the log; the others hear
-all the same, and the call goes on.
+A call is not stopped by who watches it. A listener that raises, whatever it is, is dropped and told to the log; the
+others hear all the same, and the call goes on. `SystemExit` is no exception: the loop that a listener is called from
+serves others too. A `KeyboardInterrupt` goes on to the process, as from the keyboard.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable
+
+from harness.hooks.uninterrupted import handed_on
 
 __all__ = ["Listeners", "soon_on"]
 
@@ -48,10 +51,11 @@ class Listeners:
         for wake in wakes:
             try:
                 wake()
-            # A cancellation raised here is no task's: nothing in between awaits.
-            except (Exception, asyncio.CancelledError):
+            # Nothing in between awaits: neither a cancellation nor the end of a coroutine is meant for the call.
+            except BaseException as error:
                 log.exception("a listener of session %r failed; it hears no more", self._session_id)
                 self._drop(wake)
+                handed_on(error)
 
     def _drop(self, wake: Callable[[], object]) -> None:
         with self._lock:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from harness.agent.binding import Binding, bind
+from harness.agent.checks import path_of
 from harness.agent.config import AgentConfig
 from harness.agent.gate import process_gate
-from harness.agent.open_session import forget
+from harness.agent.open_session import forget, place_of
 from harness.context import RuntimeContext
 from harness.errors import ConfigError
 from harness.filesystem import disk, pool
 from harness.filesystem.locks import FileLock
 from harness.filesystem.namespaces import write_tenant_file
 from harness.sessions.ledger.deleting import finish_removal
-from harness.sessions.lines.layout import Owner, SessionFiles
+from harness.sessions.lines.layout import SessionFiles
 from harness.sessions.moving.bundle import Bundle
 from harness.sessions.moving.exporting import export_session
 from harness.sessions.moving.importing import admit, place_beside, read_bundle, refuse_existing, unpack
@@ -25,8 +25,8 @@ __all__ = ["export_bundle", "import_bundle"]
 
 async def export_bundle(config: AgentConfig, binding: Binding, target: str | os.PathLike[str]) -> Bundle:
     """See `TenantSessions.export`."""
-    files, owner = _place(config, binding)
-    return await pool.run(export_session, files, owner, _absolute(target))
+    files, owner = place_of(config, binding)
+    return await pool.run(export_session, files, owner, path_of("export", target))
 
 
 async def import_bundle(
@@ -39,10 +39,10 @@ async def import_bundle(
     max_bytes: int,
 ) -> str:
     """See `TenantSessions.import_session`."""
-    path = _absolute(source)
+    path = path_of("import", source)
     bundle = await pool.run(read_bundle, path, max_bytes)
     binding = bind(config, ctx.with_changes(session_id=session_id or bundle.session_id, session_key=None))
-    files, owner = _place(config, binding)
+    files, owner = place_of(config, binding)
     if owner != bundle.owner and not take_over:
         raise ConfigError(
             f"{path} holds {bundle.owner}, and was to become {owner}; import it for that user, "
@@ -53,7 +53,7 @@ async def import_bundle(
         unpacked = place_beside(files, owner)
         try:
             await pool.run(lambda: unpack(path, unpacked, files, max_bytes, take_over=take_over))
-            async with FileLock(files.lock).held_for(config.gate_timeout) as lock:
+            async with FileLock(files.lock, barrier=files.barrier).held_for(config.gate_timeout) as lock:
                 await admit(lock, unpacked, files)
         finally:
             # Here, and not in the worker: nobody who is cancelled gets what a worker returns.
@@ -62,19 +62,10 @@ async def import_bundle(
     return binding.session_id
 
 
-def _absolute(path: str | os.PathLike[str]) -> Path:
-    return Path(path).absolute()
-
-
-def _place(config: AgentConfig, binding: Binding) -> tuple[SessionFiles, Owner]:
-    owner = Owner(binding.session_id, config.agent_id, binding.namespace, config.anchor_key)
-    return SessionFiles.of(binding.sessions_folder, binding.session_id), owner
-
-
 async def _prepare(binding: Binding, files: SessionFiles, timeout: float) -> None:
     await pool.run(_make_room, binding, files)
     if await pool.run(disk.mark, files.removed):
-        async with FileLock(files.lock).held_for(timeout) as lock:
+        async with FileLock(files.lock, barrier=files.barrier).held_for(timeout) as lock:
             await finish_removal(lock, files, binding.session_id)
 
 

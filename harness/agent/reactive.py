@@ -31,9 +31,8 @@ class Watched(Protocol):
         """Whether it has ended."""
         ...
 
-    @property
-    def events(self) -> tuple[StreamEvent, ...]:
-        """The events so far."""
+    def event_at(self, position: int) -> StreamEvent | None:
+        """The event at a position, counted from 0; None where it has not come yet."""
         ...
 
     def start(self) -> None:
@@ -57,7 +56,7 @@ def observable_of(call: Watched) -> Observable[StreamEvent]:
     """A cold Observable of the call's events that replays from the first to every subscriber.
 
     Events are pushed from the thread of the loop that runs the call. Disposing of the last
-    consumer's subscription stops the call.
+    consumer's subscription stops the call; a subscriber that raises does not, whatever it is.
     """
 
     def subscribe(observer: ObserverBase[StreamEvent], _scheduler: SchedulerBase | None = None) -> DisposableBase:
@@ -84,19 +83,21 @@ class _Subscription:
 
     def _pump(self) -> None:
         with self._lock:
-            while not self._over and self._position < len(self._call.events):
+            while not self._over and (event := self._call.event_at(self._position)) is not None:
                 self._position += 1
-                self._push(self._call.events[self._position - 1])
-            if not self._over and self._call.done and self._position >= len(self._call.events):
+                self._push(event)
+            if not self._over and self._call.done and self._call.event_at(self._position) is None:
                 self._end()
 
     def _push(self, event: StreamEvent) -> None:
         try:
             self._observer.on_next(event)
         # One subscriber's fault must not stop the call the others follow; a cancellation raised here is no task's.
-        except (Exception, asyncio.CancelledError):
+        except BaseException as error:
             log.exception("a subscriber of session %r failed; it gets no more events", self._call.session_id)
             self._leave()
+            if not isinstance(error, Exception | asyncio.CancelledError):
+                raise  # to whoever subscribes, or to the call's `Listeners`, which end nothing for it
 
     def _end(self) -> None:
         self._leave()

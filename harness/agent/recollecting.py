@@ -19,16 +19,22 @@ from harness.agent.journal import Journal
 from harness.agent.open_session import holding
 from harness.agent.requesting import Attempt, Requester, RequestLimits, status_of
 from harness.agent.turnstate import TurnState
-from harness.errors import SessionBusy
-from harness.filesystem import disk, pool
+from harness.errors import FileMissing, SessionBusy, SessionNotFound
+from harness.filesystem import AbstractFilesystem, FileLock, disk, pool
+from harness.filesystem.guarded import GuardedFiles
 from harness.hooks import SystemPart
 from harness.messages import Msg
 from harness.models.base import Chunk, Model, ModelRequest
+from harness.sessions.lines.anchor import is_deleted, read_anchor
+from harness.sessions.lines.entries import parse_line
+from harness.sessions.lines.headers import read_first_line
 from harness.sessions.lines.layout import SessionFiles
 
 __all__ = ["Recollection"]
 
 T = TypeVar("T")
+_MEMORY_LOCK = "memory.lock"
+"""In the agent's folder: locked while something is written that outlives the call."""
 _TRIES = 10
 _PAUSE = 1.0
 
@@ -41,21 +47,53 @@ class Recollection:
         self._binding = binding
         self._requester = Requester(models, RequestLimits(config.retry, config.model_timeout))
         self._turn = turn
+        self._ledger_id: str | None = None
 
     async def recollect(self, system: str, prompt: str, purpose: str = "flush") -> str:
         """See `harness.hooks.Recollector`."""
-        turn = self._turn
-        request = _Request(self, purpose, system, Msg.user(prompt).cleaned(), turn.turn_id, turn.journal.tree.ledger_id)
+        ledger_id = self._own_ledger()
+        request = _Request(self, purpose, system, Msg.user(prompt).cleaned(), self._turn.turn_id, ledger_id)
         outcome = await self._requester.ask(request, request.make)
         answer = outcome.message.with_changes(model=outcome.model.name, provider=outcome.model.provider).cleaned()
         await _outside(lambda: request.end("completed", outcome.attempts, answer))
+        await self._check_removed()
         return outcome.message.text
+
+    def guarded(self, files: AbstractFilesystem) -> AbstractFilesystem:
+        """See `harness.hooks.Recollector`."""
+        return GuardedFiles(files, self._lasting)
+
+    @asynccontextmanager
+    async def _lasting(self) -> AsyncIterator[None]:
+        """A block for whose end the removal of the user waits. Raises `SessionNotFound` where the user was removed."""
+        is_stored, agent = self._own_ledger() is not None, self._binding.sessions_folder.parent
+        lock = FileLock(agent / _MEMORY_LOCK, in_folder=is_stored, barrier=self._files.barrier)
+        try:
+            await lock.acquire(self.config.gate_timeout)
+        except FileMissing as error:
+            raise _removed() from error
+        try:
+            await self._check_removed()
+            yield
+        finally:
+            lock.release()
+
+    def _own_ledger(self) -> str | None:
+        self._ledger_id = self._ledger_id or self._turn.journal.tree.ledger_id  # later it may be one begun anew
+        return self._ledger_id
+
+    async def _check_removed(self) -> None:
+        if await pool.run(_is_removed, self._files, self._own_ledger()):
+            raise _removed()
+
+    @property
+    def _files(self) -> SessionFiles:
+        return SessionFiles.of(self._binding.sessions_folder, self._binding.session_id)
 
     @asynccontextmanager
     async def held(self, ledger_id: str | None) -> AsyncIterator[Journal | None]:
         """The pen of the session; None where it has been deleted, or begun anew."""
-        files = SessionFiles.of(self._binding.sessions_folder, self._binding.session_id)
-        if await pool.run(disk.mark, files.ledger) is None:
+        if await pool.run(disk.mark, self._files.ledger) is None:
             yield None
             return
         async with (
@@ -142,6 +180,23 @@ class _Request:
 
     async def overflow(self, *_: object) -> bool:
         return False
+
+
+def _removed() -> SessionNotFound:
+    return SessionNotFound("the user was removed meanwhile, and nothing is remembered; nothing is left to do")
+
+
+def _is_removed(files: SessionFiles, ledger_id: str | None) -> bool:
+    """Whether the whole user is gone: of a session that alone was deleted, the anchor tells."""
+    if ledger_id is None:
+        return False  # the turn was not stored
+    anchor = read_anchor(files.anchor)
+    if anchor and (ledger_id == anchor.ledger_id or is_deleted(ledger_id, anchor.deleted)):
+        return False
+    try:
+        return (parse_line(read_first_line(files.ledger)) or {}).get("ledgerId") != ledger_id
+    except FileMissing:
+        return True
 
 
 async def _outside(work: Callable[[], Coroutine[Any, Any, T]]) -> T:

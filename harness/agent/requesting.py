@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from harness.errors import (
+    ConfigError,
     ContextOverflow,
     HarnessError,
     ModelAuthError,
@@ -27,6 +28,7 @@ from harness.hooks.uninterrupted import is_being_cancelled
 from harness.messages import Msg, Usage
 from harness.models.base import Chunk, Done, Model, ModelRequest, TextDelta, ThinkingDelta, ToolCallDelta
 from harness.models.retry import RetryPolicy
+from harness.sessions.view.pairing import in_its_place
 from harness.text import said
 
 __all__ = ["Attempt", "Observer", "Outcome", "RequestLimits", "Requester", "status_of"]
@@ -179,7 +181,7 @@ class Requester:
             for number in itertools.count(1):
                 chunk = _checked(model, await self._next(model, stream))
                 if isinstance(chunk, Done):
-                    return _counted(model, chunk.message)
+                    return _whole(model, _counted(model, chunk.message))
                 if isinstance(chunk, TextDelta):
                     attempt.text += chunk.text
                 await observer.chunk(chunk)
@@ -247,6 +249,17 @@ def _counted(model: Model, message: Msg) -> Msg:
         return message
     log.warning("%s:%s reports a usage that cannot be, %r; it is not known", model.provider, model.name, message.usage)
     return message.with_changes(usage=None)
+
+
+def _whole(model: Model, message: Msg) -> Msg:
+    """The answer, validated. Raises `ModelMalformed`."""
+    try:
+        return in_its_place(message.checked())
+    except ConfigError as error:
+        place = f"{model.provider}:{model.name}"
+        raise ModelMalformed(
+            f"{place} answered with a message that is none: {error}", provider=model.provider, model=model.name
+        ) from None
 
 
 def _translated(model: Model, error: BaseException, timeout: float | None) -> ModelError:

@@ -98,6 +98,8 @@ class SessionCall:
                 if state.journal.unstored:
                     call.warnings.append(f"this turn is not stored: {state.journal.unstored}")
                     session.tree.take_back()
+                elif told := session.tree.unanchored():
+                    call.warnings.append(told)
                 if session.tree.count:
                     prompt = state.journal.as_stored(self._messages[0]).text
                     self._catalog.note_turn(self._binding.session_id, prompt=prompt)

@@ -42,6 +42,7 @@ class LoggedSideModel:
         turn = self._turn or self._journal.open_turn_id
         self._journal.add(asked, via="summary", turn=turn)
         parts = self._journal.shown((SystemPart(purpose, system),))
+        await self._journal.tree.look_for_media(messages)
         select, shown = self._journal.tree.select([*messages, asked.to_dict()])
         request = _SideRequest(self, purpose, parts, shown, select, turn)
         models = (model, *self._models) if model else self._models

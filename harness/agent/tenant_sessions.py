@@ -20,7 +20,7 @@ from harness.agent.handoff import hand_over
 from harness.agent.java import java_workspace, take_over_java
 from harness.agent.journal import Journal
 from harness.agent.moving import export_bundle, import_bundle
-from harness.agent.open_session import forget, holding, restore
+from harness.agent.open_session import existing, forget, holding, place_of, restore
 from harness.agent.summing_up import sum_up
 from harness.agent.switching import switch_model
 from harness.context import RuntimeContext
@@ -36,9 +36,10 @@ from harness.sessions.catalog.session_catalog import SessionCatalog
 from harness.sessions.catalog.usage import UsageReport
 from harness.sessions.checking.verify import VerifyReport, verify_session
 from harness.sessions.lines.built import BuiltMessages
-from harness.sessions.lines.layout import Owner, SessionFiles
 from harness.sessions.moving.bundle import MAX_BYTES, Bundle
 from harness.sessions.snapshots.asking import AskedStore
+from harness.sessions.snapshots.snapshot import MEMORY, is_anothers
+from harness.sessions.snapshots.state_files import FileSession
 from harness.sessions.snapshots.state_modules import StateModules
 from harness.sessions.tree.repair import RepairReport, repair_session
 from harness.sessions.tree.session_tree import SessionTree
@@ -99,7 +100,10 @@ class TenantSessions:
             yield str(line.get("timestamp", "")), Msg.from_dict(line["message"])
 
     async def search(self, query: str, limit: int = 10, session_id: str | None = None) -> builtins.list[SearchHit]:
-        """The messages that match best, in all sessions or in one. Raises `ConfigError` for what is no text."""
+        """The messages that match best, in all sessions or in one; searches of one tenant take turns.
+
+        Raises `ConfigError` for what is no text, and for more than 2 048 characters or 64 different words.
+        """
         text("search: the query", query)
         whole("search: limit", limit)
         return await self._catalog().search(query, limit=limit, session_id=session_id)
@@ -112,6 +116,8 @@ class TenantSessions:
             binding.sessions_folder, session_id, agent=self._config.agent_id, namespace=binding.namespace
         )
         await tree.load()
+        if tree.ledger_id is None:
+            raise self._not_found(session_id)
         return tree
 
     async def verify(self, session_id: str) -> VerifyReport:
@@ -119,7 +125,7 @@ class TenantSessions:
 
         Changes nothing and waits for nobody. Raises `SessionNotFound`, `NewerFormat`.
         """
-        files, owner = self._place(session_id)
+        files, owner = place_of(self._config, self._binding(session_id))
         try:
             return await pool.run(verify_session, files, owner)
         except FileMissing:
@@ -131,12 +137,9 @@ class TenantSessions:
         Waits for a call on the session. Raises `SessionNotFound`, `SessionBusy`, `PersistenceError`.
         """
         await self._check_there(session_id)
-        binding, (_, owner) = self._binding(session_id), self._place(session_id)
-        async with (
-            process_gate().hold(binding.place, self, self._config.gate_timeout),
-            holding(self._config, binding) as session,
-        ):
-            return await repair_session(session.tree, owner, self._catalog())
+        binding = self._binding(session_id)
+        async with existing(self._config, binding) as session:
+            return await repair_session(session.tree, place_of(self._config, binding)[1], self._catalog())
 
     async def branch(self, session_id: str, entry_id: str) -> str:
         """Go back: the session goes on behind the turn's end at this line. The id of the line that says so.
@@ -181,7 +184,10 @@ class TenantSessions:
         if session_id is not None:
             await self._check_there(session_id)
         ids = [session_id] if session_id is not None else [info.id for info in await self.list()]
-        return await earlier.usage([self._binding(each) for each in ids])
+        report = await earlier.usage(self._config, [self._binding(each) for each in ids])
+        if session_id is not None and not report.rows:
+            await self._check_there(session_id)  # it may have been deleted meanwhile
+        return report
 
     async def compact(self, session_id: str, instructions: str = "") -> bool:
         """Summarise the older turns now, and say whether any could go.
@@ -193,10 +199,7 @@ class TenantSessions:
         binding, config = self._binding(session_id), self._config.compaction
         if instructions:
             config = replace(config, summary_prompt=f"{config.summary_prompt}\n\n{instructions}")
-        async with (
-            process_gate().hold(binding.place, self, self._config.gate_timeout),
-            holding(self._config, binding) as session,
-        ):
+        async with existing(self._config, binding) as session:
             await restore(self._config, binding, session, StateModules([]))
             return await sum_up(self._config, session.tree, config)
 
@@ -210,10 +213,7 @@ class TenantSessions:
         """
         await self._check_there(session_id)
         binding, new = self._binding(session_id), self._config.models.resolve(model)
-        async with (
-            process_gate().hold(binding.place, self, self._config.gate_timeout),
-            holding(self._config, binding) as session,
-        ):
+        async with existing(self._config, binding) as session:
             await restore(self._config, binding, session, StateModules([]))
             journal = Journal(session.tree, self._config.policy, BuiltMessages())
             summed_up = partial(sum_up, self._config, session.tree, self._config.compaction)
@@ -309,11 +309,6 @@ class TenantSessions:
             "list the sessions to see which there are"
         )
 
-    def _place(self, session_id: str) -> tuple[SessionFiles, Owner]:
-        binding = self._binding(session_id)
-        owner = Owner(session_id, self._config.agent_id, binding.namespace, self._config.anchor_key)
-        return SessionFiles.of(binding.sessions_folder, session_id), owner
-
     def _binding(self, session_id: str) -> Binding:
         return bind(self._config, self._ctx.with_changes(session_id=session_id, session_key=None))
 
@@ -326,6 +321,9 @@ async def _delete_snapshot(store: Session, key: SessionKey) -> bool:
     """Whether there was one."""
     try:
         asked = AskedStore(store, key)
+        if await _is_anothers(asked, store, key):
+            log.warning("the snapshot of session %r is another's, and was not deleted with it", key.session)
+            return False
         existed = await asked.exists()
         await asked.delete()
     except PersistenceError as error:
@@ -334,6 +332,15 @@ async def _delete_snapshot(store: Session, key: SessionKey) -> bool:
             "delete the session again"
         ) from error
     return existed
+
+
+async def _is_anothers(asked: AskedStore, store: Session, key: SessionKey) -> bool:
+    try:
+        return is_anothers(await asked.get(MEMORY), key)
+    except PersistenceError:
+        if not isinstance(store, FileSession):
+            raise
+        return False  # what cannot be read says nothing, and can be removed
 
 
 def _count_of(what: str, last_n: int | None) -> int:

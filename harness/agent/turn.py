@@ -31,7 +31,7 @@ async def run_turn(state: TurnState, messages: Sequence[Msg], idempotency_key: s
             if is_being_cancelled():
                 raise asyncio.CancelledError  # a hook or a model has kept to itself that the call was stopped
             step = await _next(state, step)
-        state.journal_steering(last=True)  # left over where a hook has ended the turn
+        await state.journal_steering(last=True)  # left over where a hook has ended the turn
     except BaseException as error:
         await _end_early(state, state.call.ending(error))
         raise
@@ -57,10 +57,10 @@ async def _open(state: TurnState, messages: Sequence[Msg], idempotency_key: str 
             raise HookError("hooks on PreCall left nothing to say; keep a message, or raise to refuse the call")
     except BaseException:
         # What a person said is kept, whatever a hook makes of it.
-        state.open_turn(messages, idempotency_key)
+        await state.open_turn(messages, idempotency_key)
         raise
     state.system = event.system
-    state.open_turn(event.messages, idempotency_key)
+    await state.open_turn(event.messages, idempotency_key)
     state.note_replaced(before, event)
     for kind, details in state.scope.get(AgentMeta).changes():
         await state.notice(kind, details)

@@ -56,11 +56,24 @@ class TurnState:
         """The fields that every event of this turn has."""
         return {"scope": self.scope, "turn_id": self.turn_id, "request_id": self.request_id}
 
-    def open_turn(self, messages: Sequence[Msg], idempotency_key: str | None) -> None:
-        """Log what the person sends; from then on the turn has an id.
+    async def open_turn(self, messages: Sequence[Msg], idempotency_key: str | None) -> None:
+        """Log what the person sends, whatever comes meanwhile; from then on the turn has an id.
 
         The same prompt sent once more, after a crash before its answer, goes on with its turn.
         """
+        try:
+            await self.look_for_media(messages)
+        finally:
+            self._open_turn(messages, idempotency_key)
+
+    async def look_for_media(self, messages: Sequence[Msg]) -> None:
+        """Look for the media that messages name and do not bring, and say which are lost; before these are logged."""
+        for sha256 in await self.journal.tree.look_for_media(messages):
+            text = f"a message names a medium that nobody has, {sha256}, and a text was stored in its place"
+            if not any(warning.startswith(text) for warning in self.call.warnings):
+                self.warn(f"{text}; give the bytes along, as Media.from_bytes does")
+
+    def _open_turn(self, messages: Sequence[Msg], idempotency_key: str | None) -> None:
         tree = self.journal.tree
         self.turn_id = self.journal.resume_turn(idempotency_key)
         self.resumed = self.turn_id is not None
@@ -84,6 +97,7 @@ class TurnState:
 
     async def ask(self, event: E, finish: Callable[[E], E] = lambda changed: changed) -> E:
         """Let the hooks change an event, `finish` what came of it, show that, and give it back."""
+        event = self.config.hooks.own(event)
         changed = finish(await self.config.hooks.change(event))
         if self.turn_id is not None:
             self.note_replaced(event, changed)
@@ -98,7 +112,7 @@ class TurnState:
     async def tell(self, event: Event) -> None:
         """Tell hooks and consumers; a hook that fails costs a warning, nothing else."""
         self._show(event)
-        for hook, error in await self.config.hooks.notify(event):
+        for hook, error in await self.config.hooks.notify(self.config.hooks.own(event)):
             if (failed := (hook, type(event))) in self._failed_hooks:
                 continue  # said once: chunks come by the thousand
             self._failed_hooks.append(failed)
@@ -116,7 +130,7 @@ class TurnState:
         notice = self._notice(kind, details)
         if not self.call.done:
             self._show(notice)
-        await self.config.hooks.notify(notice)
+        await self.config.hooks.notify(self.config.hooks.own(notice))
 
     def warn(self, text: str) -> None:
         """Say to the caller that something went less than well."""
@@ -126,7 +140,7 @@ class TurnState:
         return Notice(**self.place(), kind=kind, details=clean(details).value)
 
     def _show(self, event: Event) -> None:
-        self.call.emit(stream_event(event, self.call.id, len(self.call.events) + 1))
+        self.call.emit(stream_event(event, self.call.id, self.call.event_count + 1))
 
     # ---- ends
 
@@ -156,7 +170,7 @@ class TurnState:
         """Log how far the turn came. Does not raise: the error that ended the turn is the one to see."""
         try:
             if self.turn_id is not None:
-                self.journal_steering(last=True)
+                await self.journal_steering(last=True)
                 details = {"reason": _reason_of(error), "message": error_text(error)[:2000]}
                 self.journal.event("abort", details, turn=self.turn_id)
                 self.journal.save_states(self.modules.values(), turn=self.turn_id)
@@ -174,12 +188,19 @@ class TurnState:
             )
             error.args = (f"{error}; {told}",)
 
-    def journal_steering(self, *, last: bool = False) -> None:
-        """Log what was said to the turn in progress since this was asked before."""
+    async def journal_steering(self, *, last: bool = False) -> None:
+        """Log what was said to the turn in progress since this was asked before, whatever comes meanwhile."""
         messages = self.call.take_steering(last=last)
         self._tell_reused_ids(messages)
-        for message in messages:
-            self.journal.add(message, via="steer", turn=self.turn_id)
+        await self.log_messages(messages, via="steer")
+
+    async def log_messages(self, messages: Sequence[Msg], *, via: str, request: str | None = None) -> None:
+        """Log what was said in this turn, whatever comes while its media are looked for."""
+        try:
+            await self.look_for_media(messages)
+        finally:
+            for message in messages:
+                self.journal.add(message, via=via, turn=self.turn_id, request=request)
 
 
 def _reason_of(error: BaseException) -> str:

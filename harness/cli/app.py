@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from harness.cli import chat, quickstart, sessions, transcripts, view
+from harness.cli import chat, quickstart, sessions, transcripts, users, view
 from harness.cli.guard import NOBODY_READS, exit_code
-from harness.cli.output import report_error
+from harness.cli.output import report_error, unwritten
 from harness.errors import ConfigError
 
 __all__ = ["app", "run"]
@@ -54,6 +54,7 @@ app.command("chat")(chat.run)
 app.command("view")(view.run)
 app.add_typer(sessions.app, name="sessions")
 app.add_typer(transcripts.app, name="transcripts")
+app.add_typer(users.app, name="users")
 
 
 def run(words: Sequence[str]) -> int:
@@ -66,6 +67,10 @@ def run(words: Sequence[str]) -> int:
         if isinstance(left.__context__, BrokenPipeError):
             return NOBODY_READS
         raise
+    except OSError as error:  # so does what the help could not be written for
+        found = unwritten(error)
+        report_error(found, as_json=False)
+        return exit_code(found)
 
 
 def _wrong_usage(error: Any, *, as_json: bool) -> int:

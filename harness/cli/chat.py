@@ -10,7 +10,17 @@ import typer
 from harness.cli.guard import command
 from harness.cli.notices import BackgroundNews
 from harness.cli.opening import ContextPolicy, opened
-from harness.cli.options import DEFAULT_AGENT, DEFAULT_WORKSPACE, Agent, AsJson, Model, Namespace, User, Workspace
+from harness.cli.options import (
+    DEFAULT_AGENT,
+    DEFAULT_WORKSPACE,
+    Agent,
+    AsJson,
+    Model,
+    Namespace,
+    User,
+    Workspace,
+    is_id,
+)
 from harness.cli.output import say, say_aside, say_json
 from harness.cli.place import Place, owner_named
 from harness.cli.talk import PIPE, Conversation, Turn, converse_lines, converse_terminal
@@ -20,7 +30,9 @@ from harness.ids import new_session_id
 
 __all__ = ["run"]
 
-SessionId = Annotated[str | None, typer.Option("--session", "-s", help="The conversation; without it, a new one.")]
+SessionId = Annotated[
+    str | None, typer.Option("--session", "-s", callback=is_id, help="The conversation; without it, a new one.")
+]
 Remember = Annotated[
     bool, typer.Option("--remember", help="Keep facts for later conversations: one more request a turn.")
 ]

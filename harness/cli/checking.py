@@ -17,6 +17,7 @@ from harness.cli.place import Place
 from harness.cli.progress import progress
 from harness.errors import HarnessError, SessionNotFound
 from harness.sessions.checking.verify import VerifyReport
+from harness.text import counted
 
 __all__ = ["repair", "verify"]
 
@@ -59,7 +60,8 @@ async def _verify_all(place: Place) -> bool:
         async for checked in each:
             total, wrong = total + 1, wrong + (not checked.ok)
             say(checked.line())
-    say(f"{total} sessions of {place.whose}, {wrong} with errors" if total else f"no sessions of {place.whose}")
+    all_of_them = counted(total, "session") if total else "no sessions"
+    say(f"{all_of_them} of {place.whose}" + (f", {wrong} with errors" if total else ""))
     return not wrong
 
 
@@ -120,7 +122,7 @@ async def repair(place: Place, session: SessionId) -> None:
         made = {**report.to_dict(), "before": _document(report.before), "after": _document(report.after)}
         say_json(made)
     else:
-        for sentence in report.done or ("nothing had to be done",):
+        for sentence in report.done:
             say(sentence)
         _say_report(report.after)
     raise typer.Exit(0 if report.ok else 1)

@@ -7,12 +7,17 @@ the kind of error, whatever the command was.
 from __future__ import annotations
 
 import difflib
+import shlex
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 from harness.agent import TenantSessions
+from harness.agent.agents_there import sessions_by_agent
+from harness.cli.opening import opened
 from harness.cli.place import Place
+from harness.context import RuntimeContext
 from harness.errors import ConfigError, HarnessError, NotATurnEnd, SessionDamaged, SessionNotFound, TranscriptRefused
+from harness.ids import encode_name
 
 __all__ = ["add_hints", "saying", "where_turns_end", "which_session"]
 
@@ -62,13 +67,22 @@ async def _instead_of(wanted: str, place: Place) -> list[str]:
             if await _was_there(wanted, sessions):
                 return [f"it was there, and its ledger is gone: {place.typed('sessions', 'verify', wanted)}"]
             near = _near(wanted, [info.id for info in await sessions.list()])
+        others = await _with_others(wanted, place)
     except HarnessError as error:
         return [str(error)]
     shown = [f"did you mean {' or '.join(map(repr, near))}?"] if near else []
     nobody = (
         [] if place.user or place.namespace else ["without --user or HARNESS_USER only nobody's sessions are looked at"]
     )
-    return [*shown, *nobody, f"which there are: {place.typed('sessions', 'list')}"]
+    return [*others, *shown, *nobody, f"which there are: {place.typed('sessions', 'list')}"]
+
+
+async def _with_others(wanted: str, place: Place) -> list[str]:
+    """Which other agents have a session of that id with the same user."""
+    async with opened(place.workspace, place.agent, namespace=place.namespace) as made:
+        found = await sessions_by_agent(made.config, RuntimeContext(user_id=place.user))
+    agents = [agent for agent, names in found.items() if encode_name(wanted) in names and agent != place.agent]
+    return [f"agent {agent!r} has a session of that id: --agent {shlex.quote(agent)}" for agent in agents[:_MOST]]
 
 
 async def _was_there(wanted: str, sessions: TenantSessions) -> bool:

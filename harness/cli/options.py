@@ -16,13 +16,14 @@ __all__ = [
     "Agent",
     "AsJson",
     "Debug",
-    "Entry",
     "Model",
     "Namespace",
     "NewId",
     "SessionId",
     "User",
+    "WholeNamespace",
     "Workspace",
+    "has_words",
     "is_id",
 ]
 
@@ -40,11 +41,20 @@ def is_id(value: str | None) -> str | None:
     return value
 
 
+def has_words(query: str) -> str:
+    """The query, for a callback of an argument; one that holds no word would find nothing, whatever there is."""
+    if not query.strip():
+        raise typer.BadParameter("there is nothing to look for; give a word")
+    return query
+
+
 def _are_ids(values: list[str] | None) -> list[str] | None:
     for value in values or ():
         is_id(value)
     return values
 
+
+_NAMED_BY_PARTS = "where the agent's namespace is not the user alone: once for each part, in order."
 
 Workspace: TypeAlias = Annotated[
     Path, typer.Option("--workspace", "-w", envvar="HARNESS_WORKSPACE", help="The folder that holds everything.")
@@ -61,8 +71,12 @@ Namespace: TypeAlias = Annotated[
     typer.Option(
         metavar="PART",
         callback=_are_ids,
-        help="Instead of --user, where the agent's namespace is not the user alone: once for each part, in order.",
+        help=f"Instead of --user, {_NAMED_BY_PARTS}",
     ),
+]
+WholeNamespace: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--namespace", metavar="PART", callback=_are_ids, help=f"Instead of USER, {_NAMED_BY_PARTS}"),
 ]
 SessionId: TypeAlias = Annotated[
     str, typer.Argument(metavar="SESSION", callback=is_id, help="The session's id; `list` shows them.")
@@ -73,10 +87,6 @@ NewId: TypeAlias = Annotated[
 ]
 Model: TypeAlias = Annotated[
     str, typer.Option("--model", "-m", help='"provider:name", or "offline" for one without a network.')
-]
-Entry: TypeAlias = Annotated[
-    str,
-    typer.Argument(metavar="ENTRY", callback=is_id, help="The id of a line; `turns` shows those at which turns end."),
 ]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 Debug: TypeAlias = Annotated[bool, typer.Option("--debug", help="Log everything, and show where an error came from.")]

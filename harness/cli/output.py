@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import sys
 from collections.abc import AsyncIterator, Mapping
@@ -27,6 +28,7 @@ __all__ = [
     "snake_keys",
     "stream_aside",
     "stream_text",
+    "unwritten",
 ]
 
 _MOST_LINES = 30
@@ -132,7 +134,10 @@ def report_error(error: BaseException, *, as_json: bool) -> None:
     for hint in hints:
         say_aside(f"hint: {one_line(hint, 2000)}")
     if as_json:
-        say_json({"error": str(error), "type": type(error).__name__, **({"hints": hints} if hints else {})})
+        try:
+            say_json({"error": str(error), "type": type(error).__name__, **({"hints": hints} if hints else {})})
+        except PersistenceError as unsaid:  # the document cannot be given; what it would have said stands above
+            say_aside(f"error: {unsaid}")
 
 
 def _escaped(value: Mapping[str, Any]) -> bytes:
@@ -145,8 +150,15 @@ def _write(raw: bytes) -> None:
         sys.stdout.flush()
         sys.stdout.buffer.write(raw)
         sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        sys.stdout = nowhere()
+        raise
     except OSError as error:
-        sys.stdout = nowhere()  # or Python would try once more to write what is left when it ends, and complain
-        if isinstance(error, BrokenPipeError):
-            raise
-        raise PersistenceError(f"cannot write to standard output: {advice(error)}") from error
+        raise unwritten(error) from error
+
+
+def unwritten(error: OSError) -> PersistenceError:
+    """What is to be raised or reported where standard output took nothing."""
+    sys.stdout = nowhere()  # or Python would try once more to write what is left when it ends, and complain
+    said = "it is closed; send it to a file or a terminal" if error.errno == errno.EBADF else advice(error)
+    return PersistenceError(f"cannot write to standard output: {said}")

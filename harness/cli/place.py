@@ -35,13 +35,17 @@ class Place:
     async def sessions(self, model: str = "offline", *, new: bool = False) -> AsyncIterator[TenantSessions]:
         """The sessions, for the block.
 
-        Raises `FileMissing` for a workspace that was named and is not there, unless it may be `new`; the usual one
-        need not be there yet.
+        Raises `FileMissing` as `check_there`, unless the workspace may be `new`.
         """
-        if not new and self.workspace != DEFAULT_WORKSPACE and await pool.run(disk.mark, self.workspace) is None:
-            raise FileMissing(f"there is no workspace {self.workspace}; name one that is there with --workspace")
+        if not new:
+            await self.check_there()
         async with opened(self.workspace, self.agent, model, namespace=self.namespace) as made:
             yield made.sessions(self.user)
+
+    async def check_there(self) -> None:
+        """Raise `FileMissing` for a workspace that was named and is not there; the usual one need not be there yet."""
+        if self.workspace != DEFAULT_WORKSPACE and await pool.run(disk.mark, self.workspace) is None:
+            raise FileMissing(f"there is no workspace {self.workspace}; name one that is there with --workspace")
 
     @property
     def whose(self) -> str:

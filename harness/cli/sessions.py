@@ -10,7 +10,7 @@ import typer
 from harness.cli import checking, continuing, counting, moving, naming, seeing, turning
 from harness.cli.about import about_sessions
 from harness.cli.clock import told
-from harness.cli.options import SessionId
+from harness.cli.options import SessionId, has_words
 from harness.cli.output import json_list, one_line, present, say, say_json
 from harness.cli.place import Place
 from harness.cli.rendering import message_lines
@@ -68,7 +68,7 @@ async def show(place: Place, session: SessionId, last: Last = 1_000) -> None:
 @about_sessions
 async def search(
     place: Place,
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="Words, in any order.")],
+    query: Annotated[str, typer.Argument(metavar="QUERY", callback=has_words, help="Words, in any order.")],
     session: In = None,
     limit: Limit = 10,
 ) -> None:

@@ -11,7 +11,7 @@ from harness.cli.clock import told
 from harness.cli.damage import damage_fields, say_warning, tell_damage
 from harness.cli.guard import command, exit_code
 from harness.cli.hints import saying, which_session
-from harness.cli.options import DEFAULT_AGENT, DEFAULT_WORKSPACE, Agent, AsJson, Namespace, User, Workspace
+from harness.cli.options import DEFAULT_AGENT, DEFAULT_WORKSPACE, Agent, AsJson, Namespace, User, Workspace, has_words
 from harness.cli.output import one_line, say, say_json, snake_keys
 from harness.cli.place import owner_named
 from harness.cli.progress import progress, share_of
@@ -19,6 +19,7 @@ from harness.cli.transcript_work import import_into, last_turns, sessions_in, so
 from harness.cli.turn_lines import turn_lines
 from harness.errors import FileExists, HarnessError, SessionExists
 from harness.ids import new_session_id
+from harness.text import counted
 from harness.transcripts import Candidate, Found, find, in_worker
 from harness.transcripts.export import TARGETS, Redaction
 from harness.transcripts.export import convert as write_converted
@@ -44,6 +45,9 @@ Formats = Annotated[list[str] | None, typer.Option("--format", help="Only this f
 Folder = Annotated[str | None, typer.Option("--cwd", help="Only sessions that ran in this folder.")]
 Subagents = Annotated[bool, typer.Option("--subagents", help="The sessions of sub-agents, too.")]
 Limit = Annotated[int, typer.Option("--limit", min=1, help="How many at most.")]
+Query = Annotated[
+    str, typer.Argument(callback=has_words, help="Words as they stand there; letter case does not count.")
+]
 Last = Annotated[int, typer.Option("--last", min=1, help="How many turns, counted from the end.")]
 Target = Annotated[str, typer.Option("--to", help=f"What to write: {', '.join(TARGETS)}.")]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Where to write. Default: the session's id, here.")]
@@ -90,7 +94,7 @@ async def list_sessions(
 @app.command("search")
 @command
 async def search(
-    query: Annotated[str, typer.Argument(help="Words as they stand there; letter case does not count.")],
+    query: Query,
     places: Places = None,
     formats: Formats = None,
     subagents: Subagents = False,
@@ -119,12 +123,15 @@ async def search(
                 covered += result.covered
                 hits += [_hit(one, hit.to_dict()) for hit in result.hits[: limit - len(hits)]]
     if as_json:
-        counted = {"sessions": len(found), "searched": searched, "failed": failed, "covered_bytes": covered}
-        say_json({"query": query, "hits": hits, **counted, **_left_out(looked)})
+        numbers = {"sessions": len(found), "searched": searched, "failed": failed, "covered_bytes": covered}
+        say_json({"query": query, "hits": hits, **numbers, **_left_out(looked)})
         return
     for hit in hits:
         say(f"{hit['format']:<9} {one_line(hit['session_id'], 60)}  {told(hit.get('at'))}  {one_line(hit['snippet'])}")
-    say(f"{len(hits)} hits in {searched - failed} of {len(found)} sessions, {covered:,} bytes searched")
+    say(
+        f"{counted(len(hits), 'hit')} in {searched - failed} of {counted(len(found), 'session')}, "
+        f"{counted(covered, 'byte')} searched"
+    )
 
 
 async def _found_in(one: Candidate, query: str, limit: int, tell: Tell) -> Found | None:
@@ -267,10 +274,12 @@ async def import_session(
     if as_json:
         say_json({**snake_keys(made.to_dict()), **damage_fields(transcript.warnings)})
         return
-    said = f"{made.messages} messages, {made.prompts} prompts"
+    said = f"{counted(made.messages, 'message')}, of them {counted(made.prompts, 'prompt')}"
     say(f"session {one_line(made.session_id, 80)}: {said}; the new ledger verifies")
+    say("its lines have the time of the import; `transcripts show` tells when each message was said, if known")
     if made.open_calls:
-        say(f"{made.open_calls} calls have no result; the next call on the session says so to the model")
+        have = "has" if made.open_calls == 1 else "have"
+        say(f"{counted(made.open_calls, 'call')} {have} no result; the next call on the session says so to the model")
     for name, count in made.left_out.items():
         say(f"left out: {name} ({count})")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Annotated
 
@@ -18,17 +19,22 @@ from harness.errors import ConfigError, SessionExists
 from harness.filesystem import pool
 from harness.messages import Msg
 from harness.sessions.lines.layout import SessionFiles
+from harness.sessions.lines.skimming import read_entries
 from harness.sessions.selection.outline import Outline
 from harness.sessions.view.projection import Turn
 
-__all__ = ["branch", "branches", "fork", "turns"]
+__all__ = ["TurnNumber", "branch", "branches", "fork", "named_end", "turns"]
 
-At = Annotated[str | None, typer.Option("--at", metavar="ENTRY", help="A turn's end; without it, the newest.")]
-End = Annotated[
-    str | None,
-    typer.Argument(metavar="[ENTRY]", callback=is_id, help="The line at a turn's end, as `turns` shows it."),
+At = Annotated[
+    str | None, typer.Option("--at", metavar="ENTRY", help="A turn's end, or its label; without it, the newest.")
 ]
-Number = Annotated[int | None, typer.Option("--turn", min=1, help="The turn's number instead, as `turns` shows it.")]
+TurnEnd = Annotated[
+    str | None,
+    typer.Argument(metavar="[ENTRY]", callback=is_id, help="A turn's end, as `turns` shows it, or its label."),
+]
+TurnNumber = Annotated[
+    int | None, typer.Option("--turn", min=1, help="The turn's number instead, as `turns` shows it.")
+]
 
 
 @about_sessions
@@ -53,14 +59,14 @@ async def turns(place: Place, session: SessionId) -> None:
 
 
 @about_sessions
-async def branch(place: Place, session: SessionId, entry: End = None, turn: Number = None) -> None:
+async def branch(place: Place, session: SessionId, entry: TurnEnd = None, turn: TurnNumber = None) -> None:
     """Go back: the conversation goes on behind this turn's end. What came after stays in the ledger.
 
     Example: harness sessions branch monday --turn 3
     """
     async with place.sessions() as sessions:
         with where_turns_end(place, session):
-            end = await _named_end(sessions, session, entry, turn)
+            end = await named_end(sessions, session, entry, turn)
             if end is None:
                 raise ConfigError("branch needs the end of a turn to go back to; give ENTRY or --turn N")
             line = await sessions.branch(session, end)
@@ -87,14 +93,14 @@ async def branches(place: Place, session: SessionId) -> None:
 
 
 @about_sessions
-async def fork(place: Place, session: SessionId, at: At = None, turn: Number = None, to: NewId = None) -> None:
+async def fork(place: Place, session: SessionId, at: At = None, turn: TurnNumber = None, to: NewId = None) -> None:
     """Copy a conversation, up to a turn's end, into a new session; prints its id.
 
     Example: harness sessions fork monday --turn 3 --to tuesday
     """
     async with place.sessions() as sessions:
         with where_turns_end(place, session), saying("another id: --to SESSION", SessionExists):
-            end = await _named_end(sessions, session, at, turn)
+            end = await named_end(sessions, session, at, turn)
             copy = await sessions.fork(session, end, to=to)
     if place.as_json:
         say_json({"session": session, "session_id": copy})
@@ -102,14 +108,22 @@ async def fork(place: Place, session: SessionId, at: At = None, turn: Number = N
         say(copy)
 
 
-async def _named_end(sessions: TenantSessions, session: str, entry: str | None, turn: int | None) -> str | None:
-    """The line at the end of the turn that was named by its number, else the line that was named."""
-    if turn is None:
-        return entry
-    if entry is not None:
+async def named_end(sessions: TenantSessions, session: str, entry: str | None, turn: int | None) -> str | None:
+    """The line at the end of the turn that was named by its number, else the line that was named, if one was."""
+    if entry is not None and turn is not None:
         raise ConfigError("a line and --turn were both given; give one of them")
-    tree = await sessions.tree(session)
-    return await pool.run(_end_of, tree.files, turn)
+    if entry is not None:
+        tree = await sessions.tree(session)
+        return await pool.run(_line_of, tree.files, entry, (await tree.notes()).labels)
+    if turn is not None:
+        return await pool.run(_end_of, (await sessions.tree(session)).files, turn)
+    return None
+
+
+def _line_of(files: SessionFiles, named: str, labels: Mapping[str, str]) -> str:
+    """The line that has this for its id, else the one that a person called so."""
+    is_id = named not in labels or any(entry.id == named for entry in read_entries(files.ledger))
+    return named if is_id else labels[named]
 
 
 def _end_of(files: SessionFiles, number: int) -> str:

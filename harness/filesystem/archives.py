@@ -19,7 +19,15 @@ from pathlib import Path
 
 from harness.errors import FileExists, SessionDamaged
 from harness.filesystem import disk
-from harness.filesystem.lowlevel import FILE_MODE, sync_descriptor, sync_folder, temporary_name, translated, write_all
+from harness.filesystem.lowlevel import (
+    FILE_MODE,
+    open_regular,
+    sync_descriptor,
+    sync_folder,
+    temporary_name,
+    translated,
+    write_all,
+)
 
 __all__ = ["ArchiveReader", "ArchiveWriter", "Member", "move_into_place", "new_archive", "open_archive", "write_blocks"]
 
@@ -114,7 +122,7 @@ def new_archive(path: Path) -> Iterator[ArchiveWriter]:
 @contextmanager
 def open_archive(path: Path) -> Iterator[ArchiveReader]:
     """Read an archive. Raises `FileMissing`, and `SessionDamaged` for what is none."""
-    with translated("read", path), open(path, "rb") as file:
+    with translated("read", path), open(path, "rb", opener=open_regular) as file:
         with _suspicious(path):
             archive = zipfile.ZipFile(file)
         with archive:

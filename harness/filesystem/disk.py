@@ -60,6 +60,7 @@ __all__ = [
     "read",
     "read_blocks",
     "remove",
+    "remove_empty",
     "remove_leftovers",
     "remove_tree",
     "rename",
@@ -252,6 +253,21 @@ def remove_tree(path: Path) -> bool:
                 shutil.rmtree(path)
             else:
                 os.unlink(path)
+    except FileMissing:
+        return False
+    return True
+
+
+def remove_empty(path: Path) -> bool:
+    """Remove a folder in which there is nothing; False where there is something, or no folder."""
+    try:
+        with translated("remove", path):
+            try:
+                os.rmdir(path)
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                    raise
+                return False
     except FileMissing:
         return False
     return True

@@ -77,7 +77,7 @@ class FsspecTree:
     def __init__(self, connect: Callable[[], Store], protocol: str, root: str) -> None:
         self._connect = connect
         self._root = root.rstrip("/")
-        self._place = f"{protocol}:{self._root}"
+        self.place = f"{protocol}:{self._root}"
         self._writes_whole = protocol in _WHOLE_WRITES
 
     def stat(self, parts: Parts) -> Node | None:
@@ -160,7 +160,7 @@ class FsspecTree:
 
     async def turn(self, work: Callable[[], T]) -> T:
         """See `Tree`; between the threads of this process only, since stores have no locks."""
-        lock, deadline = _turns.of(self._place), time.monotonic() + _TURN_TIMEOUT
+        lock, deadline = _turns.of(self.place), time.monotonic() + _TURN_TIMEOUT
         while (done := await pool.run(_do_if_free, lock, work)) is None:
             if time.monotonic() >= deadline:
                 raise FilesystemError("these files are being changed elsewhere for a long time; try again later")

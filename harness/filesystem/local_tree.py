@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
-from harness.errors import FilesystemError, PathRefused, PersistenceError, SessionBusy
+from harness.errors import FilesystemError, PathRefused, PersistenceError, RemovalUnfinished, SessionBusy
 from harness.filesystem import disk
 from harness.filesystem.locks import FileLock
 from harness.filesystem.lowlevel import (
@@ -30,7 +30,7 @@ from harness.filesystem.lowlevel import (
     write_all,
     write_and_close,
 )
-from harness.filesystem.namespaces import AGENTS
+from harness.filesystem.namespaces import AGENTS, REMOVAL_LOCK
 from harness.filesystem.paths import Parts, join
 from harness.filesystem.trees import Node, in_the_way, missing, taken, too_large
 from harness.ids import timestamp
@@ -52,6 +52,7 @@ class LocalTree:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self.place = f"file:{root}"
 
     def stat(self, parts: Parts) -> Node | None:
         """See `Tree`."""
@@ -110,6 +111,8 @@ class LocalTree:
 
     def discard(self, parts: Parts) -> bool:
         """See `Tree`."""
+        if not parts:
+            return self._discard_all()
         try:
             with _translated(parts), self._folder(parts[:-1]) as folder:
                 if stat.S_ISDIR(_look(folder, parts).st_mode):
@@ -133,11 +136,16 @@ class LocalTree:
 
     async def turn(self, work: Callable[[], T]) -> T:
         """See `Tree`; holds between processes as well."""
-        lock = FileLock(self.root / AGENTS / "edit.lock")
+        agents = self.root / AGENTS
+        lock = FileLock(agents / "edit.lock", barrier=agents / REMOVAL_LOCK)
         try:
             return await lock.run(_TURN_TIMEOUT, work)
         except SessionBusy as error:
             raise FilesystemError("these files are being changed elsewhere for a long time; try again later") from error
+        except RemovalUnfinished as error:
+            raise FilesystemError(
+                "the files of this tenant were being removed when that was cut off; an administrator has to finish it"
+            ) from error
         except PersistenceError as error:
             _log.error("%s", error)
             raise FilesystemError("the files of this tenant cannot be locked; an administrator has to look") from error
@@ -156,6 +164,17 @@ class LocalTree:
             yield descriptor
         finally:
             os.close(descriptor)
+
+    def _discard_all(self) -> bool:
+        if disk.is_link(self.root):
+            raise _is_link(())  # what it leads to would stay
+        try:
+            return disk.remove_tree(self.root)
+        except PersistenceError as error:
+            _log.error("%s", error)
+            raise FilesystemError(
+                "the folder of this tenant cannot be removed; an administrator has to look"
+            ) from error
 
     def _make_root(self) -> None:
         try:

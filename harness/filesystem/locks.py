@@ -20,7 +20,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from harness.errors import ConfigError, FileMissing, PersistenceError, SessionBusy
+from harness.errors import ConfigError, FileMissing, PersistenceError, RemovalUnfinished, SessionBusy
 from harness.filesystem import disk, pool
 
 try:
@@ -30,7 +30,7 @@ except ImportError as error:
         "sessions on files need a POSIX system (Linux, macOS, WSL), since they are locked with flock; run it there"
     ) from error
 
-__all__ = ["FileLock"]
+__all__ = ["FileLock", "is_up"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -47,16 +47,18 @@ class FileLock:
 
     The file and its folder, with `sync` durably, are made when they are missing, and stay. Not reentrant. With
     `in_folder` the folder must be there, for whoever makes it in a way of its own: a missing one is `FileMissing`.
-    Nothing waits for a lock in a worker: a full pool of waiters would stop everyone.
+    Nothing waits for a lock in a worker: a full pool of waiters would stop everyone. While another `FileLock` holds
+    the file `barrier` this one is not had, and where that file says that its holder was cut off, `RemovalUnfinished`.
     """
 
-    def __init__(self, path: Path, *, in_folder: bool = False, sync: bool = False) -> None:
+    def __init__(self, path: Path, *, in_folder: bool = False, sync: bool = False, barrier: Path | None = None) -> None:
         self.path = path
         self.held = False
         """Whether this object holds the lock now; set here alone. No property: every line of a turn asks for it."""
         self._name = str(path)
         self._in_folder = in_folder
         self._sync = sync
+        self._barrier = None if barrier is None else str(barrier)
         self._descriptor = -1
         self._loop: asyncio.AbstractEventLoop | None = None
         self._at_work = 0
@@ -64,8 +66,8 @@ class FileLock:
 
     def __del__(self) -> None:
         if getattr(self, "held", False):
+            self.release()  # first: a warning may be made an error
             warnings.warn(f"the lock {self.path} was never released", ResourceWarning, source=self, stacklevel=2)
-            self.release()
 
     async def acquire(self, timeout: float) -> None:
         """Take the lock, waiting up to `timeout` seconds without blocking the event loop.
@@ -168,7 +170,11 @@ class FileLock:
         while not is_taken:
             self._check_time(deadline, timeout)
             if time.monotonic() >= tell_at:
-                _log.info("waiting up to %g s for the lock %s, which another process or call holds", timeout, self.path)
+                _log.info(
+                    "waiting up to %s for the lock %s, which another process or call holds",
+                    _told(timeout),
+                    self._hindrance(),
+                )
                 tell_at = deadline
             await asyncio.sleep(_POLL)
             is_taken = self._try_once() or self._try_lost()
@@ -179,7 +185,8 @@ class FileLock:
     def _try_once(self) -> bool:
         descriptor = self._open()
         try:
-            if not _lock_now(descriptor, self.path) or not _is_at(descriptor, self._name):
+            # In this order: who put the barrier up looks at the locks behind it, and then moves them away.
+            if not _lock_now(descriptor, self.path) or self._is_barred() or not _is_at(descriptor, self._name):
                 os.close(descriptor)
                 return False
         except BaseException:
@@ -189,6 +196,9 @@ class FileLock:
             self._descriptor, self.held = descriptor, True
             _held[id(self)] = weakref.ref(self)
         return True
+
+    def _is_barred(self) -> bool:
+        return self._barrier is not None and is_up(self._barrier)
 
     def _open(self) -> int:
         try:
@@ -207,9 +217,12 @@ class FileLock:
     def _check_time(self, deadline: float, timeout: float) -> None:
         if time.monotonic() >= deadline:
             raise SessionBusy(
-                f"another process or call holds the lock {self.path} and did not release it within {timeout:g} s; "
-                "try again when it has ended"
+                f"another process or call holds the lock {self._hindrance()} and did not release it within "
+                f"{_told(timeout)}; try again when it has ended"
             )
+
+    def _hindrance(self) -> str:
+        return f"{self._barrier} (the user is being removed)" if self._is_barred() else self._name
 
     def _is_lost(self, path: str) -> bool:
         closed = self._loop is not None and self._loop.is_closed()
@@ -262,9 +275,9 @@ def _drop_all() -> None:
 os.register_at_fork(after_in_child=_drop_all)
 
 
-def _lock_now(descriptor: int, path: Path) -> bool:
+def _lock_now(descriptor: int, path: Path, kind: int = fcntl.LOCK_EX) -> bool:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError as error:
@@ -272,6 +285,36 @@ def _lock_now(descriptor: int, path: Path) -> bool:
             f"cannot lock {path}: {error.strerror}; put the workspace on a file system that has flock"
         ) from error
     return True
+
+
+def is_up(barrier: str) -> bool:
+    """Whether somebody holds the lock on this file. Blocking, for a moment.
+
+    One that nobody holds is of no account while it is empty. Raises `RemovalUnfinished` if it is not: its holder had
+    begun what must be finished.
+    """
+    try:
+        descriptor = os.open(barrier, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise PersistenceError(
+            f"cannot open the lock file {barrier}: {error.strerror}; give this process access to its folder"
+        ) from error
+    try:
+        # Shared: those who only look do not hinder each other.
+        if not _lock_now(descriptor, Path(barrier), fcntl.LOCK_SH):
+            return True
+        # A removal that ended since leaves its byte in a file that stands behind nothing any more.
+        if _is_at(descriptor, barrier) and os.fstat(descriptor).st_size:
+            raise RemovalUnfinished(
+                f"the removal of the user whose files are in {Path(barrier).parents[1]} was begun and cut off; "
+                "delete the user once more, and it is finished"
+            )
+        fcntl.flock(descriptor, fcntl.LOCK_UN)  # a child forked just now has a copy of the descriptor
+        return False
+    finally:
+        os.close(descriptor)
 
 
 def _is_at(descriptor: int, path: str) -> bool:
@@ -282,3 +325,8 @@ def _is_at(descriptor: int, path: str) -> bool:
         return False
     ours = os.fstat(descriptor)
     return (ours.st_ino, ours.st_dev) == (there.st_ino, there.st_dev)
+
+
+def _told(timeout: float) -> str:
+    """Seconds as somebody set them: what is left of them may be some microseconds less."""
+    return f"{round(timeout, 2):g} s"

@@ -20,6 +20,7 @@ from harness.text import dumps, loads
 
 __all__ = [
     "AGENTS",
+    "REMOVAL_LOCK",
     "TENANTS",
     "TENANT_FILE",
     "NamespaceFactory",
@@ -35,8 +36,11 @@ _log = logging.getLogger("harness.filesystem")
 
 AGENTS = "agents"
 """The folder of a tenant that holds sessions; no path from a model reaches it."""
+REMOVAL_LOCK = "removal.lock"
+"""In that folder: locked while the whole tenant is removed. No agent's folder has a dot in its name."""
 TENANTS = "tenants"
 TENANT_FILE = "tenant.json"
+_TRIES = 10
 
 NamespaceFactory: TypeAlias = Callable[[RuntimeContext], tuple[str, ...]]
 """Decides which tenant a call belongs to; called once at the start of each call.
@@ -78,6 +82,16 @@ def write_tenant_file(root: Path, namespace: tuple[str, ...]) -> None:
     A note that nobody can read is set aside and written anew: the folder's name was made from the namespace, and no
     other one has it. Blocking. Raises `SessionDamaged` if the folder belongs to another namespace.
     """
+    for _ in range(_TRIES):
+        try:
+            _write_tenant_file(root, namespace)
+        except FileMissing:  # the folder went away meanwhile, with the whole tenant
+            continue
+        return
+    _write_tenant_file(root, namespace)
+
+
+def _write_tenant_file(root: Path, namespace: tuple[str, ...]) -> None:
     path = root / TENANT_FILE
     if not check_tenant_file(root, namespace):
         disk.make_folder(root, sync=True)

@@ -13,11 +13,12 @@ import functools
 import logging
 import os
 import threading
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
-__all__ = ["run"]
+__all__ = ["run", "run_alone"]
 
 _THREADS = 6
 _log = logging.getLogger("harness.filesystem")
@@ -64,6 +65,25 @@ async def run(fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     except asyncio.CancelledError:
         await _outlast(future)
         raise
+
+
+async def run_alone(whose: Hashable, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """The same for work that may take long, as a search does: of one `whose` one piece at a time in each event loop.
+
+    A tenant who asks for many at once waits for himself, and the other threads are left to the others.
+    """
+    async with _turn_of(whose):
+        return await run(fn, *args, **kwargs)
+
+
+_Turns = weakref.WeakValueDictionary[Hashable, asyncio.Lock]
+_turns: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Turns] = weakref.WeakKeyDictionary()
+
+
+def _turn_of(whose: Hashable) -> asyncio.Lock:
+    """The lock that those who wait in this loop share; it is forgotten with the last of them."""
+    turns = _turns.setdefault(asyncio.get_running_loop(), _Turns())
+    return turns.setdefault(whose, asyncio.Lock())
 
 
 async def _outlast(future: asyncio.Future[T]) -> None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import Self
 
-from harness.errors import FilesystemError
+from harness.errors import ConfigError, FilesystemError
 from harness.filesystem import pool
 from harness.filesystem.base import AbstractFilesystem, EditResult, FileInfo, FileList, FileText, GrepResult
 from harness.filesystem.editing import cut_lines, decode, encode, replace_text
 from harness.filesystem.paths import Parts, PathRules, join
 from harness.filesystem.searching import Search, info
-from harness.filesystem.trees import Layers, ReadableTree, Tree, in_the_way, missing, taken
+from harness.filesystem.trees import Layers, Node, ReadableTree, Tree, in_the_way, missing, taken
 
 __all__ = ["MAX_FILE_BYTES", "TreeFilesystem"]
 
@@ -25,6 +27,8 @@ class TreeFilesystem(AbstractFilesystem):
 
     Base of the filesystems of this library, for backends that can be a `Tree`.
     """
+
+    _is_tenant = False
 
     def __init__(self, own: Tree, shared: Tree | None, rules: PathRules, max_file_bytes: int) -> None:
         self._own = own
@@ -48,7 +52,7 @@ class TreeFilesystem(AbstractFilesystem):
 
     async def write(self, path: str, content: str) -> FileInfo:
         """See `AbstractFilesystem`."""
-        return await self._own.turn(partial(self._write, self._rules.file(path), content))
+        return await self._own.turn(partial(self._write, self._rules.for_file(path), content))
 
     async def edit(self, path: str, old: str, new: str, replace_all: bool = False) -> EditResult:
         """See `AbstractFilesystem`."""
@@ -56,17 +60,17 @@ class TreeFilesystem(AbstractFilesystem):
 
     async def append(self, path: str, text: str) -> FileInfo:
         """See `AbstractFilesystem`."""
-        return await self._own.turn(partial(self._append, self._rules.file(path), text))
+        return await self._own.turn(partial(self._append, self._rules.for_file(path), text))
 
     async def grep(self, pattern: str, path: str = "", glob: str | None = None) -> GrepResult:
         """See `AbstractFilesystem`; at most 1 000 lines, 50 000 files, 256 MB and 1.5 s."""
         if not pattern or "\n" in pattern:
             raise FilesystemError("grep looks for a text within a line; give one that is not empty and has no line end")
-        return await pool.run(self._grep, self._rules.folder(path), pattern, glob)
+        return await pool.run_alone(self._own.place, self._grep, self._rules.folder(path), pattern, glob)
 
     async def glob(self, pattern: str, base: str = "") -> FileList:
         """See `AbstractFilesystem`; at most 1 000 files out of 50 000, and 1.5 s."""
-        return await pool.run(self._glob, self._rules.folder(base), pattern)
+        return await pool.run_alone(self._own.place, self._glob, self._rules.folder(base), pattern)
 
     async def read_bytes(self, path: str) -> bytes:
         """See `AbstractFilesystem`."""
@@ -74,7 +78,7 @@ class TreeFilesystem(AbstractFilesystem):
 
     async def write_bytes(self, path: str, data: bytes) -> None:
         """See `AbstractFilesystem`."""
-        await pool.run(self._store, self._rules.file(path), data, exclusive=False)
+        await pool.run(self._store, self._rules.for_file(path), data, exclusive=False)
 
     async def delete(self, path: str) -> bool:
         """See `AbstractFilesystem`."""
@@ -88,6 +92,21 @@ class TreeFilesystem(AbstractFilesystem):
         """See `AbstractFilesystem`."""
         parts = self._rules.folder(path)
         return not parts or await pool.run(self._layers.stat, parts) is not None
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder on this machine in which the files are; None for any other place."""
+        root = getattr(self._own, "root", None)
+        return root if isinstance(root, Path) else None
+
+    async def clear(self) -> tuple[Node, ...]:
+        """Remove everything that a tenant has here, what no path of a tool reaches too; the files there were.
+
+        Raises `ConfigError` for a workspace, which is many tenants', and `FilesystemError`.
+        """
+        if not self._is_tenant:
+            raise ConfigError("only one tenant's part is cleared; give for_namespace the tenant first")
+        return await pool.run(_clear, self._own)
 
     def _ls(self, parts: Parts) -> FileList:
         nodes = [node for node in self._layers.children(parts) if self._rules.shows(node.parts)]
@@ -140,7 +159,7 @@ class TreeFilesystem(AbstractFilesystem):
     def _move(self, source: Parts, target: Parts) -> None:
         self._layers.refuse_shared(source)
         self._layers.refuse_laid_over(target)
-        self._stat(source)
+        self._rules.check_kind(target, is_dir=self._stat(source).is_dir)
         if target[: len(source)] == source and target != source:
             raise FilesystemError(f"{join(source)} cannot be moved into itself; choose another target")
         there = self._own.stat(target)
@@ -157,3 +176,17 @@ class TreeFilesystem(AbstractFilesystem):
 
     def _search(self) -> Search:
         return Search(self._layers, self._rules.shows, self._max)
+
+
+def _clear(tree: Tree) -> tuple[Node, ...]:
+    files = tuple(_files(tree, ()))
+    tree.discard(())
+    return files
+
+
+def _files(tree: Tree, parts: Parts) -> Iterator[Node]:
+    for node in tree.children(parts):
+        if node.is_dir:
+            yield from _files(tree, node.parts)
+        else:
+            yield node

@@ -57,7 +57,12 @@ class ReadableTree(Protocol):
 
 
 class Tree(ReadableTree, Protocol):
-    """The same for reading and writing. Links are refused (`PathRefused`), in the middle of a path too."""
+    """The same for reading and writing. Links are refused (`PathRefused`), in the middle of a path too.
+
+    `place` says where the tree is, the same for all that are there.
+    """
+
+    place: str
 
     def store(self, parts: Parts, data: bytes, *, exclusive: bool) -> None:
         """Write a whole file and the folders above it; if `exclusive`, `FileExists` when the name is taken."""
@@ -69,7 +74,7 @@ class Tree(ReadableTree, Protocol):
         """
 
     def discard(self, parts: Parts) -> bool:
-        """Remove a file, a link, or a folder and all in it; False for nothing."""
+        """Remove a file, a link, or a folder and all in it, the root too; False for nothing."""
 
     def shift(self, source: Parts, target: Parts) -> None:
         """Rename, replacing a file but no folder."""

@@ -2,8 +2,8 @@
 
 Order: ascending `priority`; hooks of equal priority in the order of their registration. An event
 that may be changed goes from hook to hook, each seeing what the one before made of it; a hook that
-raises there ends the call. An event that only tells is told to everybody; a hook that raises there
-is reported and skipped.
+raises there, whatever it is, ends the call and nothing else. An event that only tells is told to
+everybody; a hook that raises there, whatever it is, is reported and skipped.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Any, Protocol, TypeVar, get_args, get_origin, get_type_hints, runtime_checkable
 
 from harness.errors import ConfigError, HookError, PersistenceError
-from harness.hooks.events import Event, SystemPart
-from harness.hooks.uninterrupted import is_being_cancelled
-from harness.messages import Msg, ToolResult, ToolUse
-from harness.models.base import ToolSpec
-from harness.text import dumps, error_text
+from harness.hooks.events import Event
+from harness.hooks.handing import own
+from harness.hooks.misfits import Misfit, validated
+from harness.hooks.uninterrupted import handed_on, is_being_cancelled, is_being_closed
+from harness.text import error_text
 from harness.tools.threads import run_in_own_thread
 
 __all__ = ["DEFAULT_PRIORITY", "FunctionHook", "Hook", "HookChain", "as_hook", "where"]
@@ -63,13 +63,21 @@ class HookChain:
 
     def __init__(self, hooks: Iterable[Hook]) -> None:
         self.hooks: tuple[Hook, ...] = tuple(sorted(hooks, key=_priority_of))
+        self._foreign = tuple(hook for hook in self.hooks if not _is_ours(hook))
 
     def wants(self, kind: type[Event]) -> bool:
         """Whether any hook listens to this kind of event."""
         return any(_listens(hook, kind) for hook in self.hooks)
 
+    def own(self, event: E) -> E:
+        """The event as a user's hooks are handed it: what they edit in place is theirs. As it is where none listens."""
+        return own(event) if any(_listens(hook, type(event)) for hook in self._foreign) else event
+
     async def change(self, event: E) -> E:
-        """Let each hook change the event in turn. Raises `HookError` naming the hook that raised."""
+        """Let each hook change the event in turn. Raises `HookError` naming the hook that raised.
+
+        That is so for `sys.exit()` too: the loop serves others. A `KeyboardInterrupt` goes on to the process as well.
+        """
         for hook in self.hooks:
             if _listens(hook, type(event)):
                 event = _checked(hook, event, await self._ask(hook, event))
@@ -78,20 +86,25 @@ class HookChain:
     async def notify(self, event: Event) -> list[tuple[Hook, BaseException]]:
         """Tell each hook; what a hook raises is logged and returned, and the next hook is told.
 
+        Not even what would end the process ends the call: a `KeyboardInterrupt` is the process's, see `handed_on`.
         A cancellation cuts short the hook it meets. The others are told all the same, and then it is
         raised again: a snapshot is written whatever the hook before it is waiting for.
         """
         failures: list[tuple[Hook, BaseException]] = []
         cancelled: asyncio.CancelledError | None = None
+        task = asyncio.current_task()
         for hook in self.hooks:
             if not _listens(hook, type(event)):
                 continue
             try:
                 await _answer(hook, event)
-            except (Exception, asyncio.CancelledError) as error:
+            except BaseException as error:
+                if isinstance(error, GeneratorExit) and is_being_closed(task):
+                    raise
                 if isinstance(error, asyncio.CancelledError) and is_being_cancelled():
                     cancelled = error
                     continue
+                handed_on(error)
                 log.exception("hook %s failed on %s; the call goes on", where(hook), type(event).__name__)
                 failures.append((hook, error))
         if cancelled is not None:
@@ -100,16 +113,25 @@ class HookChain:
 
     @staticmethod
     async def _ask(hook: Hook, event: Event) -> Any:
+        task = asyncio.current_task()
         try:
             return await _answer(hook, event)
         except PersistenceError:
             raise  # the disk refused, which is no fault of the hook's
-        except (Exception, asyncio.CancelledError) as error:
+        except BaseException as error:
+            if isinstance(error, GeneratorExit) and is_being_closed(task):
+                raise
             if isinstance(error, asyncio.CancelledError) and is_being_cancelled():
                 raise
+            handed_on(error)
             raise HookError(
                 f"hook {where(hook)} raised {type(error).__name__} on {type(event).__name__}: {error_text(error)}"
             ) from error
+
+
+def _is_ours(hook: Hook) -> bool:
+    """Whether it is one of this library's, which edit nothing in place and are spared the copies."""
+    return type(hook).__module__.startswith("harness.hooks.") and not isinstance(hook, FunctionHook)
 
 
 def _priority_of(hook: Hook) -> int:
@@ -171,15 +193,8 @@ async def _answer(hook: Hook, event: Event) -> Any:
     if inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(type(target).__call__):
         answer: Awaitable[Any] = target(event)
         return await answer
-    result = await run_in_own_thread(f"hook {where(hook)} on {type(event).__name__}", _in_thread, target, event)
+    result = await run_in_own_thread(f"hook {where(hook)} on {type(event).__name__}", target, event)
     return await result if inspect.isawaitable(result) else result
-
-
-def _in_thread(target: Callable[[Event], Any], event: Event) -> Any:
-    try:
-        return target(event)
-    except StopIteration as error:  # it cannot cross into a future: the call would wait for ever
-        raise RuntimeError(f"StopIteration: {error_text(error)}") from error
 
 
 def _listens(hook: Hook, kind: type[Event]) -> bool:
@@ -188,67 +203,10 @@ def _listens(hook: Hook, kind: type[Event]) -> bool:
 
 
 def _checked(hook: Hook, before: E, after: Any) -> E:
-    if after is None or after is before:
-        return before
-    if type(after) is not type(before):
-        raise HookError(
-            f"hook {where(hook)} answered {type(before).__name__} with {type(after).__name__}; "
-            "return None or event.change(...)"
-        )
-    for name in before.__dataclass_fields__:
-        if name not in before.changeable and getattr(after, name) is not getattr(before, name):
-            raise HookError(f"hook {where(hook)} changed {type(before).__name__}.{name}, which is not its to change")
-    for name in before.changeable:
-        if (value := getattr(after, name)) is getattr(before, name):
-            continue
-        optional = value is None and before.__dataclass_fields__[name].default is None
-        if not optional and (wrong := _misfit(name, value)) is not None:
-            raise HookError(f"hook {where(hook)} put {wrong} into {type(before).__name__}.{name}")
-    return after
-
-
-_LISTS: Mapping[str, type] = {
-    "messages": Msg, "additions": Msg, "system": SystemPart, "context": str, "tools": ToolSpec,
-}  # fmt: skip
-_SINGLE: Mapping[str, type] = {
-    "message": Msg, "tool_use": ToolUse, "result": ToolResult, "options": Mapping, "instruction": str, "stop": bool,
-}  # fmt: skip
-
-
-def _misfit(name: str, value: Any) -> str | None:
-    """What is wrong with a value that a hook gave, in words; found here, where the hook is known."""
-    if isinstance(value, Msg) and value.role != "assistant":
-        return f"a message of role {value.role}"
-    if name in _SINGLE:
-        return _unstorable(value) if isinstance(value, _SINGLE[name]) else f"a {type(value).__name__}"
-    if not isinstance(value, tuple | list):
-        return f"a {type(value).__name__} instead of a tuple"
-    wrong = [item for item in value if not isinstance(item, _LISTS[name])]
-    if wrong:
-        return f"a {type(wrong[0]).__name__} among the {_LISTS[name].__name__}s"
-    return next(filter(None, map(_unstorable, value)), None)
-
-
-def _unstorable(value: Any) -> str | None:
-    """What of a value cannot be logged as it would be sent, in words; texts and messages are cleaned later."""
-    match value:
-        case ToolSpec(parameters=parameters) if not isinstance(parameters, Mapping):
-            return f"a ToolSpec whose parameters are a {type(parameters).__name__}"
-        case SystemPart(text=text) if not isinstance(text, str):
-            return f"a SystemPart whose text is a {type(text).__name__}"
-        case ToolSpec():
-            logged: Any = [value.name, value.description, dict(value.parameters)]
-        case SystemPart():
-            logged = value.name
-        case Mapping():
-            logged = dict(value)
-        case _:
-            return None
     try:
-        dumps(logged)
-    except TypeError as error:
-        return f"something that JSON does not have ({error_text(error)})"
-    return None
+        return validated(before, after)
+    except Misfit as wrong:
+        raise HookError(f"hook {where(hook)} {wrong}") from None
 
 
 def where(hook: Hook) -> str:

@@ -231,6 +231,7 @@ class Compactor:
         tree = self.tree
         known = _with_ratio(capacities(tree.path()), self.target, size)
         passing = _passing_of(tree) if plan.steps_of else []
+        await tree.look_for_media(message for _, message in passing)
         first = plan.gone[0].id
         tree.append_compaction(
             summary=summary.text,

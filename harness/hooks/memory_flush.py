@@ -10,11 +10,12 @@ from harness.errors import ConfigError, ContextOverflow
 from harness.filesystem import AbstractFilesystem
 from harness.hooks.events import PostCall
 from harness.hooks.gauge import side_room
-from harness.hooks.side import Announcer, Background, Recollector
+from harness.hooks.side import Announcer, Background, Notices, Recollector
 from harness.memory import (
     ExtractionPrompt,
     MemoryFiles,
     both_ends,
+    clear_memory_paths,
     conversation_text,
     extraction_prompt,
     parse_extraction,
@@ -26,7 +27,7 @@ from harness.sessions import SessionTree
 from harness.sessions.selection.sections import closed_turn
 from harness.text import error_text
 
-__all__ = ["MemoryFlushHook"]
+__all__ = ["MemoryFlushHook", "clear_and_tell"]
 
 log = logging.getLogger("harness.memory")
 
@@ -85,9 +86,11 @@ async def _announced(scope: CallScope, messages: tuple[MessageDict, ...], room: 
 
 
 async def _flush(scope: CallScope, messages: tuple[MessageDict, ...], room: int | None) -> str | None:
-    files = MemoryFiles(scope.get(AbstractFilesystem))  # type: ignore[type-abstract]  # looked up by its base class
-    now = datetime.now(UTC)
     model = scope.get(Recollector)  # type: ignore[type-abstract]  # looked up by its protocol
+    place = model.guarded(scope.get(AbstractFilesystem))  # type: ignore[type-abstract]  # by its base class
+    files = MemoryFiles(place)
+    now = datetime.now(UTC)
+    await clear_and_tell(scope, place, now)
     left = _MOST_TOKENS if room is None else min(room, _MOST_TOKENS)
     while True:
         prompt = await _prompt(files, now, messages, left)
@@ -102,6 +105,16 @@ async def _flush(scope: CallScope, messages: tuple[MessageDict, ...], room: int 
     if path:
         log.info("session %r: facts were added to %s", scope.session_id, path)
     return path
+
+
+async def clear_and_tell(scope: CallScope, files: AbstractFilesystem, now: datetime) -> list[str]:
+    """Set aside what stands where the memory belongs, and say it to the caller, if he still looks."""
+    told = await clear_memory_paths(files, now)
+    notices = scope.find(Notices)  # type: ignore[type-abstract]  # looked up by its protocol
+    if notices is not None:
+        for text in told:
+            notices.warn(text)
+    return told
 
 
 async def _prompt(

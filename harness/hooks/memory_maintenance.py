@@ -17,6 +17,7 @@ from harness.context import CallScope
 from harness.filesystem import AbstractFilesystem
 from harness.hooks.events import PostCall
 from harness.hooks.gauge import side_room
+from harness.hooks.memory_flush import clear_and_tell
 from harness.hooks.side import Announcer, Background, Recollector
 from harness.memory import MaintenanceConfig, maintain
 
@@ -56,7 +57,9 @@ class MemoryMaintenanceHook:
         ask = partial(model.recollect, purpose="consolidate")
         progress = scope.get(Announcer).announce  # type: ignore[type-abstract]  # the same
         try:
-            await maintain(files, ask, self.config, datetime.now(UTC), progress, room=room)
+            kept = model.guarded(files)
+            await clear_and_tell(scope, kept, datetime.now(UTC))
+            await maintain(kept, ask, self.config, datetime.now(UTC), progress, room=room)
         finally:
             _desk.give_back(place, done=True)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
+from harness.filesystem import AbstractFilesystem
 from harness.messages import MessageDict, Msg
 from harness.models.base import Model
 
@@ -62,6 +63,10 @@ class Recollector(Protocol):
 
     async def recollect(self, system: str, prompt: str, purpose: str = "flush") -> str:
         """The model's answer. Raises errors of `ModelError`'s tree."""
+        ...
+
+    def guarded(self, files: AbstractFilesystem) -> AbstractFilesystem:
+        """The tenant's files, in which nothing is changed once the user was removed (`SessionNotFound`)."""
         ...
 
 

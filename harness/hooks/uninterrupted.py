@@ -1,14 +1,16 @@
-"""Cancellation: finishing what must be finished, and telling whose cancellation it is."""
+"""Endings: finishing what must be finished, and telling what it is that is to end."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import signal
 import sys
+import threading
 from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
 
-__all__ = ["is_being_cancelled", "patiently", "shielded", "stop_all", "uninterrupted"]
+__all__ = ["handed_on", "is_being_cancelled", "is_being_closed", "patiently", "shielded", "stop_all", "uninterrupted"]
 
 T = TypeVar("T")
 
@@ -17,6 +19,33 @@ def is_being_cancelled() -> bool:
     """Whether it is this task that is to end, and not only something that foreign code waited for."""
     task = asyncio.current_task()
     return task is None or task.cancelling() > 0
+
+
+def is_being_closed(task: asyncio.Task[Any] | None) -> bool:
+    """Whether a `GeneratorExit` throws away what `task` ran, for then somebody else runs, or nobody."""
+    try:
+        return asyncio.current_task() is not task
+    except RuntimeError:  # no loop runs here
+        return True
+
+
+def handed_on(error: BaseException) -> None:
+    """A `KeyboardInterrupt` raised by foreign code in a call is the process's, which gets it as from the keyboard.
+
+    It gets it from the loop and not from within the call that runs there, which is then stopped as any other is.
+    """
+    if not isinstance(error, KeyboardInterrupt):
+        return
+    try:
+        asyncio.get_running_loop().call_soon(_interrupt)
+    except RuntimeError:
+        _interrupt()
+
+
+def _interrupt() -> None:
+    main = threading.main_thread().ident
+    if main is not None:  # it has begun
+        signal.pthread_kill(main, signal.SIGINT)  # which wakes it, too, whatever it waits for
 
 
 def _times_cancelled() -> int:

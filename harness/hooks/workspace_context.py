@@ -17,7 +17,7 @@ from harness.errors import FileMissing, FilesystemError, PersistenceError
 from harness.filesystem import AbstractFilesystem
 from harness.hooks.events import PreCall, SystemPart
 from harness.hooks.side import Notices
-from harness.memory import MEMORY_FILE, fence, tag_name, within_budget
+from harness.memory import MEMORY_FILE, clear_memory_paths, fence, tag_name, within_budget
 from harness.models.tokens import estimate_tokens
 
 __all__ = ["WorkspaceContextHook"]
@@ -91,7 +91,7 @@ class WorkspaceContextHook:
         persona, knowledge, memory, *files = await asyncio.gather(
             reading.shared_text(self._workspace, _PERSONA),
             self._knowledge(reading),
-            reading.tenant_text(tenant, MEMORY_FILE),
+            self._memory(tenant, reading),
             *(self._additional(tenant, path, reading) for path in self._files),
         )
         return [
@@ -100,6 +100,21 @@ class WorkspaceContextHook:
             *[(tag_name(path), path, text) for path, text in zip(self._files, files, strict=True)],
             ("memory_context", MEMORY_FILE, memory),
         ]
+
+    @staticmethod
+    async def _memory(tenant: AbstractFilesystem, reading: _Reading) -> str:
+        """MEMORY.md. A folder of that name is set aside and told: facts would find no place any more."""
+        text = await reading.tenant_text(tenant, MEMORY_FILE)
+        if MEMORY_FILE not in reading.troubles:
+            return text
+        try:
+            told = await clear_memory_paths(tenant, datetime.now(UTC))
+        except _UNREADABLE as error:
+            log.warning("what stands where the memory belongs cannot be set aside: %s", error)
+            return text
+        if told:
+            reading.troubles[MEMORY_FILE] = "; ".join(told)
+        return "" if told else text
 
     async def _additional(self, tenant: AbstractFilesystem, path: str, reading: _Reading) -> str:
         """A file that was asked for by name: where nothing is there, somebody may have mistaken its path."""

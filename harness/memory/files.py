@@ -13,10 +13,11 @@ from harness.filesystem.base import AbstractFilesystem
 from harness.ids import timestamp
 from harness.text import clean_text
 
-__all__ = ["DAILY_FOLDER", "MEMORY_FILE", "MemoryFiles", "daily_path"]
+__all__ = ["ARCHIVE_FOLDER", "DAILY_FOLDER", "MEMORY_FILE", "MemoryFiles", "daily_path"]
 
 MEMORY_FILE = "MEMORY.md"
 DAILY_FOLDER = "memory"
+ARCHIVE_FOLDER = f"{DAILY_FOLDER}/archive"
 
 
 def daily_path(now: datetime) -> str:

@@ -16,17 +16,16 @@ from typing import Any, TypeAlias
 from harness.errors import ConfigError, ContextOverflow, FileExists, FileMissing, FilesystemError, ModelMalformed
 from harness.filesystem.base import AbstractFilesystem
 from harness.memory.consolidation import checked_memory, consolidation_prompt
-from harness.memory.files import DAILY_FOLDER, MEMORY_FILE
+from harness.memory.files import ARCHIVE_FOLDER, DAILY_FOLDER, MEMORY_FILE
 from harness.memory.fitting import AROUND_TOKENS, Fitting
 from harness.memory.notes import Notes, is_archived, next_notes, too_old
 from harness.memory.watermark import Mark, load_marks, save_marks, unread
 from harness.text import error_text
 
-__all__ = ["ARCHIVE_FOLDER", "Ask", "MaintenanceConfig", "Progress", "maintain"]
+__all__ = ["Ask", "MaintenanceConfig", "Progress", "maintain"]
 
 log = logging.getLogger("harness.memory")
 
-ARCHIVE_FOLDER = f"{DAILY_FOLDER}/archive"
 Ask: TypeAlias = Callable[[str, str], Awaitable[str]]
 """Asks a model: system text, prompt; its answer."""
 Progress: TypeAlias = Callable[[str, Mapping[str, Any]], Awaitable[None]]

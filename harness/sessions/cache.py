@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from harness.sessions.lines.built import BuiltMessages
@@ -54,3 +55,9 @@ class SessionCache:
     def forget(self, place: object) -> None:
         """Drop a session that was deleted."""
         self.take(place)
+
+    def forget_those(self, are_gone: Callable[[object], bool]) -> None:
+        """Drop all sessions of such places."""
+        with self._lock:
+            for place in [place for place in self._open if are_gone(place)]:
+                del self._open[place]

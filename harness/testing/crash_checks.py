@@ -27,7 +27,6 @@ from harness.text import loads
 __all__ = ["SessionCheck", "check_ledger", "check_session"]
 
 _EVERYTHING = 1_000_000
-_MEDIA = frozenset({"image", "audio", "video", "file"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,26 +252,6 @@ def _text_of(entry: dict[str, Any]) -> str:
     return "\n".join(text for block in entry["message"]["content"] if (text := block_text(block)))
 
 
-def _named(entry: dict[str, Any]) -> Iterator[str]:
+def _named(entry: dict[str, Any]) -> list[str]:
     """Every file that a line names: media, and contents that were too large for the line."""
-    if entry["type"] != "message":
-        evicted = entry["data"] if entry["type"] == "event" and entry["kind"] == "eviction" else {}
-        pieces = [*entry["system"], *entry["tools"]] if entry["type"] == "binding" else []
-        yield from _sums([entry, evicted], "media")
-        yield from _sums([*pieces, *_moved(entry)], "stored")
-        return
-    blocks = [block for block in entry["message"].get("content", []) if "stored" not in block]
-    inner = [item for block in blocks if block["type"] == "toolResult" for item in block["content"]]
-    yield from _sums([item for item in [*blocks, *inner] if item["type"] in _MEDIA], "media")
-    previews = [block for block in entry["message"].get("content", []) if "stored" in block]
-    yield from _sums([*previews, *_moved(entry["message"])], "stored")
-    for block in previews:
-        yield from (media["sha256"] for media in block["stored"].get("media", []))
-
-
-def _moved(fields: dict[str, Any]) -> list[dict[str, Any]]:
-    return [value for value in fields.values() if isinstance(value, dict) and [*value] == ["stored"]]
-
-
-def _sums(holders: list[dict[str, Any]], key: str) -> Iterator[str]:
-    return (holder[key]["sha256"] for holder in holders if key in holder)
+    return [item["sha256"] for item in entry.get("files", [])]

@@ -17,7 +17,7 @@ from harness.context import CallScope
 from harness.errors import ConfigError
 from harness.messages import BlockBase, Media, Msg
 from harness.models.base import ToolSpec
-from harness.text import clean_text, error_text
+from harness.text import clean_text
 from harness.tools.base import Emit, Function, Tool, ToolCall
 from harness.tools.docstring import parse_docstring
 from harness.tools.render import as_text
@@ -163,11 +163,8 @@ def _ignore_handle(_handle: asyncio.Handle) -> None:
 
 
 def _in_thread(function: Function, arguments: Mapping[str, Any], emit: Emit, over: threading.Event) -> object:
-    try:
-        value = function(**arguments)
-        return _drained_here(value, emit, over) if inspect.isgenerator(value) else value
-    except StopIteration as error:  # it cannot cross into a future: the call would wait for ever
-        raise RuntimeError(f"StopIteration: {error_text(error)}") from error
+    value = function(**arguments)
+    return _drained_here(value, emit, over) if inspect.isgenerator(value) else value
 
 
 async def _drained(pieces: AsyncIterator[object], emit: Emit) -> object:

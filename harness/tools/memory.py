@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Iterator
 
-from harness.errors import FilesystemError, ToolError
-from harness.filesystem.base import AbstractFilesystem
+from harness.context import CallScope
+from harness.errors import FileMissing, FilesystemError, ToolError
+from harness.filesystem import pool
+from harness.filesystem.base import AbstractFilesystem, FileInfo
 from harness.tools.base import Function
 from harness.tools.bounds import bounded_list, shortened
 from harness.tools.function import tool
+from harness.tools.queries import asked, echoed
 from harness.tools.words import Line, Ranked, rank
 
 __all__ = ["MEMORY_TOOLS", "memory_get", "memory_search"]
@@ -26,23 +28,26 @@ log = logging.getLogger("harness.tools")
 
 
 @tool(timeout=_TIMEOUT)
-async def memory_search(files: AbstractFilesystem, query: str, max_results: int = 10) -> str:
+async def memory_search(files: AbstractFilesystem, scope: CallScope, query: str, max_results: int = 10) -> str:
     """Search what is remembered about this user, in MEMORY.md and the daily notes, as path#line: text.
 
     Args:
         query: words to look for, in any order
         max_results: how many lines at most
     """
-    if not query.strip():
-        raise ToolError("Error: the query is empty; give one or more words to look for")
+    wanted = asked(query)
     texts = [(path, await _text(files, path)) for path in await _paths(files)]
     limit = min(max(max_results, 1), _MAX_RESULTS)
-    ranked = await asyncio.to_thread(rank, query, _lines(texts), limit)
-    return _report(query, ranked) if ranked.lines else f"No matching memories found for: {query}"
+    ranked = await pool.run_alone(scope.namespace, rank, wanted, _lines(texts), limit)
+    return _report(query, ranked) if ranked.lines else f"No matching memories found for: {echoed(query)}"
 
 
 def _report(query: str, ranked: Ranked) -> str:
-    head = f"Found {ranked.found} matches:" if ranked.complete else f"No line holds all of: {query}\nClosest lines:"
+    head = (
+        f"Found {ranked.found} matches:"
+        if ranked.complete
+        else f"No line holds all of: {echoed(query)}\nClosest lines:"
+    )
     lines = [f"{line.path}#{line.number}: {shortened(line.text.strip(), _MAX_LINE)}" for line in ranked.lines]
     return bounded_list([head, "", *lines], _NARROWER, truncated=ranked.found > len(lines))
 
@@ -71,14 +76,23 @@ async def memory_get(files: AbstractFilesystem, path: str, start_line: int = 1, 
 def _check_path(path: str) -> None:
     """Whatever else the path is, the filesystem checks; here only that it names memory."""
     if path.strip().removeprefix("./") != _MEMORY and not path.strip().removeprefix("./").startswith(f"{_FOLDER}/"):
-        raise ToolError(f"Error: {path} is no memory file; give {_MEMORY} or a file under {_FOLDER}/")
+        raise ToolError(f"Error: {echoed(path)} is no memory file; give {_MEMORY} or a file under {_FOLDER}/")
 
 
 async def _paths(files: AbstractFilesystem) -> list[str]:
     """`MEMORY.md`, then the daily files, the newest first."""
-    daily = await files.glob("*.md", _FOLDER) if await files.exists(_FOLDER) else None
-    names = [item.path for item in daily.items if item.path.count("/") == 1] if daily else []
+    names = [item.path for item in await _daily(files) if item.path.count("/") == 1]
     return [*([_MEMORY] if await files.exists(_MEMORY) else []), *sorted(names, reverse=True)]
+
+
+async def _daily(files: AbstractFilesystem) -> tuple[FileInfo, ...]:
+    try:
+        return (await files.glob("*.md", _FOLDER)).items
+    except FileMissing:
+        return ()
+    except FilesystemError as error:  # no folder: the rest is searched all the same
+        log.warning("the daily files are left out of a search: %s", error)
+        return ()
 
 
 async def _text(files: AbstractFilesystem, path: str) -> str:

@@ -33,13 +33,13 @@ from harness.text import dumps
 from harness.tools.bounds import shortened
 from harness.tools.function import tool
 from harness.tools.injection import Inject
+from harness.tools.queries import asked, echoed
 
 __all__ = ["recall"]
 
 _TIMEOUT = 60.0
 _MAX_CHARS = 28_000
 """Characters of the conversation in one answer; with what stands around them it stays under 29 000."""
-_MAX_QUERY = 2_048
 _MAX_LIMIT = 20
 _MAX_NAME = 100
 _SHARE_OF_WINDOW = 5
@@ -77,9 +77,11 @@ async def recall(
     _check_target(query, turn, id)
     try:
         if query:
-            found = await pool.run(find_said, tree.files, _checked_query(query), min(max(limit, 1), _MAX_LIMIT))
+            found = await pool.run_alone(
+                scope.namespace, find_said, tree.files, asked(query), min(max(limit, 1), _MAX_LIMIT)
+            )
             return _places(query, found, _room(scope, tree, "\n".join(each.snippet for each in found)))
-        text = await _turn_text(tree, turn) if turn else await _result_text(tree, id)
+        text = await _turn_text(scope, tree, turn) if turn else await _result_text(scope, tree, id)
     except (SessionError, PersistenceError) as error:
         raise _unreadable(error) from error
     return _piece(text, lines, chars, _room(scope, tree, text.text))
@@ -101,26 +103,18 @@ def _check_target(query: str, turn: int, wanted: str) -> None:
         raise ToolError(f"Error: give exactly one of query, turn and id; {found}")
 
 
-def _checked_query(query: str) -> str:
-    if not query.strip():
-        raise ToolError("Error: the query is empty; give one or more words to look for")
-    if len(query) > _MAX_QUERY:
-        raise ToolError(f"Error: the query has {len(query)} characters; give at most {_MAX_QUERY}")
-    return query
-
-
-async def _turn_text(tree: SessionTree, number: int) -> _Text:
-    found = await pool.run(recall_turn, tree.files, number)
+async def _turn_text(scope: CallScope, tree: SessionTree, number: int) -> _Text:
+    found = await pool.run_alone(scope.namespace, recall_turn, tree.files, number)
     if isinstance(found, int):
         raise ToolError(f"Error: there is no turn #{number}; this conversation has the turns #1 to #{found}")
     return _Text(f"turn #{number} of {found.turns}", f"turn={number}", _said(found))
 
 
-async def _result_text(tree: SessionTree, wanted: str) -> _Text:
-    found = await _result(tree, wanted.strip())
+async def _result_text(scope: CallScope, tree: SessionTree, wanted: str) -> _Text:
+    found = await _result(scope, tree, wanted.strip())
     if found is None:
         raise ToolError(
-            f"Error: there is no result {dumps(shortened(wanted, _MAX_NAME)).decode()} in this conversation; "
+            f'Error: there is no result "{echoed(wanted)}" in this conversation; '
             "give an evidence id such as 12.3, or the id of a tool call, or look for it with query"
         )
     besides = f", besides: {', '.join(found.media)}" if found.media else ""
@@ -132,10 +126,11 @@ def _lost(found: Recalled) -> str:
     return f", whose file of {found.lost} characters is lost: only what was shown of it is left" if found.lost else ""
 
 
-async def _result(tree: SessionTree, wanted: str) -> Recalled | None:
+async def _result(scope: CallScope, tree: SessionTree, wanted: str) -> Recalled | None:
     evidence = _EVIDENCE.fullmatch(wanted)
-    found = await pool.run(recall_result, tree.files, int(evidence[1]), int(evidence[2])) if evidence else None
-    return found or await pool.run(recall_call, tree.files, wanted)
+    numbers = (int(evidence[1]), int(evidence[2])) if evidence else None
+    found = await pool.run_alone(scope.namespace, recall_result, tree.files, *numbers) if numbers else None
+    return found or await pool.run_alone(scope.namespace, recall_call, tree.files, wanted)
 
 
 def _said(found: RecalledTurn) -> str:
@@ -199,7 +194,7 @@ def _range(name: str, value: str) -> tuple[int, int | None]:
     found = _RANGE.fullmatch(value.strip())
     if found is None:
         example = "1-200" if name == "lines" else "0-20000"
-        raise ToolError(f'Error: {name} is "{shortened(value, _MAX_NAME)}"; give a range such as {example}')
+        raise ToolError(f'Error: {name} is "{echoed(value)}"; give a range such as {example}')
     first = int(found[1])
     if not found[2]:
         return first, first if name == "lines" else first + 1
@@ -208,7 +203,7 @@ def _range(name: str, value: str) -> tuple[int, int | None]:
 
 def _places(query: str, found: Sequence[Found], room: int) -> str:
     if not found:
-        return f"Nothing said earlier in this conversation holds any word of: {query}"
+        return f"Nothing said earlier in this conversation holds any word of: {echoed(query)}"
     head = "[from earlier in this conversation; read on with turn=<number> or id=<evidence id>]"
     shown: list[str] = []
     for each in found:

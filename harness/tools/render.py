@@ -59,6 +59,7 @@ async def render_result(call_id: str, name: str, value: object) -> ToolResult:
 def _render(call_id: str, name: str, value: object) -> ToolResult:
     try:
         if isinstance(value, ToolResult):
+            value = value.checked()
             blocks, marks = _clean_blocks(value.content)
             return _result(call_id, name, blocks, marks, value)
         blocks, marks = _blocks(value)
@@ -69,6 +70,7 @@ def _render(call_id: str, name: str, value: object) -> ToolResult:
 
 def _blocks(value: object) -> tuple[list[Block], set[str]]:
     if isinstance(value, Msg):
+        value = value.checked()
         return _clean_blocks(value.blocks)
     members = list(value) if isinstance(value, list | tuple) else [value]
     if any(isinstance(member, BlockBase | Media) for member in members):
@@ -80,9 +82,9 @@ def _blocks(value: object) -> tuple[list[Block], set[str]]:
 def _as_block(member: object) -> Block:
     if isinstance(member, Media):
         kind = member.media_type.partition("/")[0]
-        return MediaBlock.model_validate({"type": kind if kind in _MEDIA_KINDS else "file", "media": member})
+        return MediaBlock.model_validate({"type": kind if kind in _MEDIA_KINDS else "file", "media": member.checked()})
     if isinstance(member, BlockBase):
-        return member  # type: ignore[return-value]  # `Block` is the closed set of its subclasses
+        return member.checked()  # type: ignore[return-value]  # `Block` is the closed set of its subclasses
     return TextBlock(text=as_text(member))
 
 

@@ -16,11 +16,12 @@ from harness.messages import MessageDict
 from harness.sessions.catalog.search import SearchHit
 from harness.sessions.catalog.session_catalog import SessionCatalog
 from harness.sessions.tree.session_tree import SessionTree
-from harness.text import dumps, loads
+from harness.text import counted, dumps, loads
 from harness.tools.base import Function
 from harness.tools.bounds import MAX_CHARS, bounded_list, shortened
 from harness.tools.function import tool
 from harness.tools.injection import Inject
+from harness.tools.queries import asked, echoed
 from harness.tools.recall import recall
 
 __all__ = ["SESSION_TOOLS", "session_history", "session_list", "session_search"]
@@ -49,24 +50,23 @@ async def session_search(
         max_results: how many messages at most
         session_id: search only this conversation
     """
-    if not query.strip():
-        raise ToolError("Error: the query is empty; give one or more words to look for")
+    words = asked(query)
     wanted = _given_id(session_id) or None
     try:
         most = _bounded(max_results, _MAX_RESULTS)
-        found = await catalog.search(query, limit=most + _OF_ONE_TURN, session_id=wanted)
+        found = await catalog.search(words, limit=most + _OF_ONE_TURN, session_id=wanted)
         hits = _without_newest(found, scope)[:most]
     except SessionError as error:
         raise _unreadable(error) from error
     if not hits:
-        return f"No matching messages found for: {query}"
+        return f"No matching messages found for: {echoed(query)}"
     lines = (
         f"  [{_shown(hit.session_id, scope)}] {hit.entry_id} — [{hit.role.upper()}]: "
         f"{shortened(_one_line(hit.snippet), _MAX_PREVIEW)}"
         for hit in hits
     )
     return bounded_list(
-        [f'Found {len(hits)} matches for "{query}":', *lines], "there are more; add a word to the query"
+        [f'Found {len(hits)} matches for "{echoed(query)}":', *lines], "there are more; add a word to the query"
     )
 
 
@@ -84,7 +84,8 @@ async def session_list(catalog: Catalog, scope: CallScope) -> str:
         f"({info.turns} turns, last {info.updated_at})"
         for info in sessions
     )
-    return bounded_list([f"{len(sessions)} sessions:", *lines], "there are older ones; find them with session_search")
+    first = f"{counted(len(sessions), 'session')}:"
+    return bounded_list([first, *lines], "there are older ones; find them with session_search")
 
 
 @tool(timeout=_TIMEOUT)
@@ -100,7 +101,9 @@ async def session_history(catalog: Catalog, scope: CallScope, session_id: str = 
         messages = await catalog.history(wanted, _bounded(last_n, _MAX_MESSAGES))
     except SessionNotFound:
         if wanted != scope.session_id:
-            raise ToolError(f"Error: Session not found: {wanted}; session_list shows the ones there are") from None
+            raise ToolError(
+                f"Error: Session not found: {echoed(wanted)}; session_list shows the ones there are"
+            ) from None
         messages = []
     except SessionError as error:
         raise _unreadable(error) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, get_type_hints
@@ -20,6 +21,8 @@ from harness.tools.injection import Injection, injection_of
 from harness.tools.schema import Generator, schema_of
 
 __all__ = ["Plan", "place_of", "plan_function"]
+
+log = logging.getLogger("harness.tools")
 
 _MAX_SHOWN = 200
 
@@ -41,13 +44,13 @@ class Plan:
     def arguments(self, call: ToolCall, scope: CallScope) -> dict[str, Any]:
         """Keyword arguments for one call.
 
-        Raises `ToolError`, whose text tells the model what to change, and `ConfigError` for an
-        object that should be injected and is not there.
+        Raises `ToolError`, whose text tells the model what to change, or that an object which should be
+        injected is not there; which one is for the log.
         """
         validated = self._validated(call)
         arguments = {self.names[field]: getattr(validated, field) for field in validated.model_fields_set}
         for name, injection in self.injected.items():
-            found = injection.resolve(call, scope)
+            found = _resolved(injection, call, scope)
             if found is not None or not injection.has_default:
                 arguments[name] = found
         return arguments
@@ -70,6 +73,15 @@ class Plan:
         required = self.schema.get("required", ())
         known = ", ".join(f"{name}{'' if name in required else '?'}" for name in self.names.values())
         return "\n".join([f"Error: the input does not fit the tool {tool}:", *lines, f"It takes: {known or 'nothing'}"])
+
+
+def _resolved(injection: Injection, call: ToolCall, scope: CallScope) -> object:
+    """What is injected. The model can do nothing about what is missing: the developer is told in the log."""
+    try:
+        return injection.resolve(call, scope)
+    except ConfigError as error:
+        log.warning("tool %s cannot run (%s, call %s): %s", call.name, scope, call.id, error)
+        raise ToolError(f"Error: the tool {call.name} is not available now; go on without it") from error
 
 
 def _complaint_line(item: Mapping[str, Any]) -> str:

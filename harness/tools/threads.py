@@ -17,6 +17,7 @@ from typing import Generic, ParamSpec, TypeVar
 
 from harness.context import current_scope
 from harness.errors import NoCurrentCall
+from harness.text import said
 
 __all__ = ["run_in_own_thread"]
 
@@ -28,6 +29,8 @@ T = TypeVar("T")
 
 async def run_in_own_thread(what: str, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """What the function returns or raises; it sees the caller's context variables.
+
+    A `StopIteration` or `GeneratorExit` comes as a `RuntimeError` that names it.
 
     A caller that is cancelled stops waiting; the function cannot be stopped and runs to its end, which
     the log then tells, with `what` ran there and for whom.
@@ -60,6 +63,11 @@ class _Waited(Generic[T]):
         bring: Callable[[], None]
         try:
             bring = partial(self._give, work())
+        # Raised by an await these say that the caller itself has ended, and no future takes the first.
+        except (StopIteration, GeneratorExit) as error:
+            told = RuntimeError(said(error))
+            told.__cause__ = error
+            bring = partial(self._fail, told)
         except BaseException as error:  # noqa: BLE001 - whatever it is, it is for the caller to see
             bring = partial(self._fail, error)
         try:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
+
+from harness.sessions.view.query import fold
 
 __all__ = ["Line", "Ranked", "rank"]
 
@@ -33,9 +34,9 @@ def rank(query: str, lines: Iterable[Line], limit: int) -> Ranked:
     A word is found inside longer ones, so that scripts without spaces can be searched. Lines that are
     equally good stay in the order in which they came.
     """
-    phrase = _folded(" ".join(query.split()))
+    phrase = fold(" ".join(query.split()))
     words = list(dict.fromkeys(phrase.split()))
-    scored = [(score, line) for line in lines if (score := _score(_folded(line.text), words, phrase))[0]]
+    scored = [(score, line) for line in lines if (score := _score(fold(line.text), words, phrase))[0]]
     scored.sort(key=lambda pair: pair[0], reverse=True)
     complete = bool(scored) and scored[0][0][0] == len(words)
     if complete:
@@ -47,7 +48,3 @@ def _score(text: str, words: list[str], phrase: str) -> tuple[int, int, int]:
     """How many words there are, whether they stand as asked, and how often."""
     counts = [text.count(word) for word in words]
     return sum(map(bool, counts)), phrase in text, sum(counts)
-
-
-def _folded(text: str) -> str:
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())

@@ -83,9 +83,10 @@ class Assembly:
     def note(self, piece: Piece) -> None:
         """A line that changes how others are put together; for formats that have such."""
 
-    def message(self, piece: Piece) -> Draft:
-        """A message of one piece."""
-        return self.keep(Draft(piece))
+    def message(self, piece: Piece) -> Said:
+        """A message of one piece; a format where more may be told of it keeps a draft."""
+        self._drafts.append(piece)
+        return piece
 
     def answer(self, piece: Piece) -> None:
         """A model's message, or one more piece of it."""
@@ -110,7 +111,8 @@ class Assembly:
                 self._drafts.append(piece.replaced(kind="meta", blocks=again))
             return
         said = self._results[key] = Draft(piece) if self.results_grow else piece
-        self._drafts.append(said)
+        if key not in self._calls:  # else it will not stand alone, whatever comes
+            self._drafts.append(said)
 
     def keyed(self, piece: Piece) -> Draft:
         """The draft of a piece's key; a new one where it is the first."""
@@ -155,7 +157,7 @@ class Assembly:
 
     def tokens(self) -> Tokens:
         """What the messages cost, each once."""
-        usages = [said.usage for said in self._drafts if said.usage is not None]
+        usages = [usage for said in self._drafts if (usage := said.usage) is not None]
         return Tokens.of(usages, sum(draft.gained for draft in self._grown), sum(draft.more for draft in self._grown))
 
     def spans(self) -> list[Span]:
@@ -192,12 +194,17 @@ class Assembly:
     def unseen(self, piece: Piece) -> list[BlockDict]:
         """The blocks of a piece, without calls that were there before; from now on its calls are there."""
         known, found = self._calls, piece.blocks
-        again: set[int] = set()
         for block in found:
             if block["type"] == "toolUse" and known.setdefault(block["id"], block) is not block:
-                self.warn("duplicate_call", piece.line, f"call {block['id'][:80]} again; the first is kept")
-                again.add(id(block))
-        return [block for block in found if id(block) not in again] if again else found
+                return [block for block in found if not self._is_again(block, piece)]
+        return found
+
+    def _is_again(self, block: BlockDict, piece: Piece) -> bool:
+        """Whether a block is a call that was there before; said if so."""
+        if block["type"] != "toolUse" or self._calls.setdefault(block["id"], block) is block:
+            return False
+        self.warn("duplicate_call", piece.line, f"call {block['id'][:80]} again; the first is kept")
+        return True
 
     def _is_repeated(self, piece: Piece) -> bool:
         """Exactly the same line once more; its own id makes sure that it was not said twice."""

@@ -22,6 +22,7 @@ __all__ = [
     "image_from_url",
     "integer",
     "is_odd",
+    "is_said",
     "items",
     "json_text",
     "kept_block",
@@ -65,6 +66,13 @@ def said(item: BlockDict) -> BlockDict:
     if type(value) is str:
         return item if len(item) == 2 else {"type": "text", "text": value}
     return {"type": "text", "text": ""}
+
+
+def is_said(content: object) -> TypeGuard[list[BlockDict]]:
+    """Whether content is one item of type `text` that is the block already: then all of it stands as it is."""
+    if type(content) is not list or len(content) != 1 or type(item := content[0]) is not dict:
+        return False
+    return len(item) == 2 and item.get("type") == "text" and type(item.get("text")) is str
 
 
 def thinking(value: str, provider: str, model: str | None, original: object) -> BlockDict:

@@ -1,16 +1,17 @@
-"""Looking into a database that another program may be writing: read-only, with its write-ahead log.
+"""Looking into a database that another program may be writing: read-only, and as it is at one moment.
 
 Nothing is written into it or beside it. Beside a log SQLite wants its shared-memory file: where the
-running program has made one, it is used. Where a crash left the log alone, database and log are put
-together in memory, so that no such file appears. A database without a log is read as a fixed file,
-and once more if it changed meanwhile.
+running program has made one, it is used. A database without a log is read as a fixed file, and again if
+it changed meanwhile. Where a crash left a log alone, where a change is not finished, or where the file does
+not keep still, it is read from a copy in memory, so that no file appears and no lock is held.
 """
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from enum import Enum
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 from urllib.parse import quote
@@ -18,15 +19,13 @@ from urllib.parse import quote
 from harness.errors import TranscriptRefused
 from harness.filesystem import disk
 from harness.transcripts.memo import Memo
-from harness.transcripts.wal import merged
+from harness.transcripts.standing import MAX_MERGED, DatabaseMarks, beside, busy, copied, database_marks
 
-__all__ = ["MAGIC", "MAX_MERGED", "Row", "columns", "database_marks", "first_column", "query", "read_database"]
+__all__ = ["MAGIC", "Row", "columns", "first_column", "pairs", "query", "read_database"]
 
 T = TypeVar("T")
 
 MAGIC = b"SQLite format 3\0"
-MAX_MERGED = 256 * 1024 * 1024
-"""Bytes of the largest database that is put together with the log that a crash left beside it."""
 # What a file can hold: text takes at most half as much again as in UTF-16. A damaged or forged one claims more.
 _TIMES = 2
 _SPARE = 1024 * 1024
@@ -37,42 +36,84 @@ _STEPS = 10_000
 _FEW_STEPS = 10_000_000
 _STEPS_A_BYTE = 4
 _BUSY_SECONDS = 2.0
+# How often a database that changes is read in its place; then a copy is, as that takes less time than most queries.
 _TRIES = 3
-_merged = Memo(1)
+_BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+_PRIMARY = 0xFF
+_copies = Memo(1)
+
+
+class _Way(Enum):
+    """How a database is read: SQLite watches over one with a log, and a copy keeps still; the third is watched here."""
+
+    FIXED = "mode=ro&immutable=1"
+    WITH_ITS_LOG = "mode=ro"
+    COPIED = ""
+
 
 Row: TypeAlias = dict[str, Any]
 """A row by the names of its columns."""
 
 
-def database_marks(path: Path) -> tuple[object, ...]:
-    """What tells whether a database changed: size and time of the file and of its log.
-
-    Not when anything about the file changed: SQLite gives a log its database's owner whenever root opens it.
-    """
-    found = (disk.mark(path), disk.mark(_beside(path, "-wal")))
-    return tuple((mark.size, mark.inode, mark.mtime_ns) if mark is not None else None for mark in found)
-
-
 def read_database(path: Path, read: Callable[[sqlite3.Connection], T]) -> T:
-    """What `read` finds in a database. Raises `TranscriptRefused` where it cannot be read."""
+    """What `read` finds in a database at one moment; it may be called several times.
+
+    Raises `TranscriptRefused` where it cannot be read.
+    """
+    for _ in range(_TRIES):
+        marks = database_marks(path)
+        way = _way_of(path, marks)
+        found, failure = _tried(path, marks, way, read)
+        if way is not _Way.FIXED or database_marks(path) == marks:
+            break
+    else:
+        found, failure = _tried(path, database_marks(path), _Way.COPIED, read)
+    if failure is not None:
+        raise _refusal(path, failure) from None
+    return found[0]
+
+
+def _way_of(path: Path, marks: DatabaseMarks) -> _Way:
+    has_log = marks.log is not None and marks.log[0] > 0
+    if marks.change or (has_log and disk.mark(beside(path, "-shm")) is None):
+        return _Way.COPIED
+    return _Way.WITH_ITS_LOG if has_log else _Way.FIXED
+
+
+def _tried(
+    path: Path, marks: DatabaseMarks, way: _Way, read: Callable[[sqlite3.Connection], T]
+) -> tuple[list[T], sqlite3.Error | UnicodeDecodeError | None]:
+    """What was found, or what went wrong."""
     try:
-        for _ in range(_TRIES):
-            before = database_marks(path)
-            with _opened(path) as (connection, is_fixed):
-                found = read(connection)
-            if not is_fixed or database_marks(path) == before:
-                break
+        with _opened(path, marks, way) as connection:
+            return [read(connection)], None
     except (sqlite3.Error, UnicodeDecodeError) as error:
-        help_ = "copy it, or repair it"
-        if disk.mark(_beside(path, "-journal")) is not None:
-            help_ = "it was left in the middle of a change, with a journal beside it: open it with its program once"
-        raise TranscriptRefused("unreadable", f"{path} cannot be read as a database: {error}; {help_}") from None
-    return found
+        return [], error
+
+
+def _refusal(path: Path, error: sqlite3.Error | UnicodeDecodeError) -> TranscriptRefused:
+    code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY
+    if code in _BUSY:
+        return busy(path)
+    help_ = "copy it, or repair it"
+    if database_marks(path).change:
+        help_ = "it was left in the middle of a change, with a journal beside it: open it with its program once"
+    text = f"{path} cannot be read as a database: {error}; {help_}"
+    return TranscriptRefused("unknown_format" if code == sqlite3.SQLITE_NOTADB else "unreadable", text)
 
 
 def first_column(connection: sqlite3.Connection, sql: str, *values: object) -> list[Any]:
     """The one value of each row of a query: a tenth of the memory that `query` takes."""
     return [value for (value,) in _rows(connection, connection.execute(sql, values))]
+
+
+def pairs(connection: sqlite3.Connection, sql: str, *values: object) -> tuple[list[Any], list[Any]]:
+    """The two values of each row of a query, in two lists: as little memory."""
+    firsts, seconds = [], []
+    for first, second in _rows(connection, connection.execute(sql, values)):
+        firsts.append(first)
+        seconds.append(second)
+    return firsts, seconds
 
 
 def query(connection: sqlite3.Connection, sql: str, *values: object) -> list[Row]:
@@ -121,41 +162,22 @@ def _rows(connection: sqlite3.Connection, cursor: sqlite3.Cursor) -> Iterator[tu
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[tuple[sqlite3.Connection, bool]]:
-    """A connection, and whether it takes the database for fixed."""
-    for beside in (_beside(path, "-wal"), _beside(path, "-shm")):
-        if not disk.is_file_or_nothing(beside):
-            raise TranscriptRefused("unreadable", f"{path} is not read: {beside} is no file; move it away")
-    log = disk.mark(_beside(path, "-wal"))
-    has_log = log is not None and log.size > 0
-    if has_log and disk.mark(_beside(path, "-shm")) is None:
-        connection = sqlite3.connect(":memory:", factory=_Bounded)
-        connection.deserialize(_merged.get(str(path), database_marks(path), lambda: _put_together(path)))
-    else:
-        mode = "mode=ro" if has_log else "mode=ro&immutable=1"
-        name = f"file:{quote(bytes(path.absolute()))}?{mode}"
-        disk.read(
-            path, 0, 0
-        )  # SQLite opens it by its name: whether that leads out of where we may read is asked around it
-        connection = sqlite3.connect(name, uri=True, timeout=_BUSY_SECONDS, factory=_Bounded)
-    try:
+def _opened(path: Path, marks: DatabaseMarks, way: _Way) -> Iterator[sqlite3.Connection]:
+    for suffix in ("-wal", "-shm", "-journal"):
+        if not disk.is_file_or_nothing(beside(path, suffix)):
+            raise TranscriptRefused(
+                "unreadable", f"{path} is not read: {beside(path, suffix)} is no file; move it away"
+            )
+    image = _copies.get(str(path), marks, lambda: copied(path)) if way is _Way.COPIED else b""
+    # SQLite opens a file by its name: whether that leads out of where we may read is asked around it.
+    disk.read(path, 0, 0)
+    name = ":memory:" if way is _Way.COPIED else f"file:{quote(bytes(path.absolute()))}?{way.value}"
+    with closing(sqlite3.connect(name, uri=True, timeout=_BUSY_SECONDS, factory=_Bounded)) as connection:
         disk.read(path, 0, 0)
-        connection.bound(sum(found.size for found in (disk.mark(path), log) if found is not None))
+        if way is _Way.COPIED:
+            connection.deserialize(image)
+        connection.bound(len(image) or sum(mark[0] for mark in (marks.file, marks.log) if mark is not None))
         connection.execute("PRAGMA query_only=1")
-        yield connection, not has_log
-    finally:
-        connection.close()
-
-
-def _put_together(path: Path) -> bytes:
-    size = sum(found.size for found in (disk.mark(path), disk.mark(_beside(path, "-wal"))) if found is not None)
-    if size > MAX_MERGED:
-        text = f"a crash left a log beside it, and the two have {size:,} bytes, more than the {MAX_MERGED:,}"
-        raise TranscriptRefused(
-            "unreadable", f"{path}: {text} that are put together in memory; open it with its program"
-        )
-    return merged(disk.read(path), disk.read(_beside(path, "-wal")), MAX_MERGED)
-
-
-def _beside(path: Path, suffix: str) -> Path:
-    return path.with_name(path.name + suffix)
+        if way is _Way.WITH_ITS_LOG:
+            connection.execute("BEGIN")  # else each query would see a moment of its own
+        yield connection

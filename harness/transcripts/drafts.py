@@ -88,15 +88,13 @@ class Turns:
     def __init__(self) -> None:
         self.turns: list[Turn] = []
         self._parts: dict[str, int] = {}
-        self._answers: list[int] = []
+        self._ended = 0
 
     def add(self, kind: Kind, said: Said, blocks: list[BlockDict], aside: Aside | None) -> None:
         """One more."""
-        if aside is None:
-            if kind == "answer":
-                self._answers.append(len(self.turns))
-            elif kind == "prompt":  # a queued one is written down while the model still works, so it ends nothing
-                self.end_answer()
+        # A queued prompt is written while the model still works, so it ends nothing.
+        if kind == "prompt" and aside is None:
+            self.end_answer()
         offset, parts = said.offset, self._parts
         name = f"r{offset}" if kind == "results" else f"b{offset}"
         if name in parts:
@@ -105,10 +103,10 @@ class Turns:
         else:
             parts[name] = 0
         message: Any = {"id": name, "role": _ROLES[kind], "content": blocks}
-        if said.fields:
-            message |= said.fields
-        if said.usage is not None:
-            message["usage"] = said.usage
+        if fields := said.fields:
+            message |= fields
+        if (usage := said.usage) is not None:
+            message["usage"] = usage
         # As in `lines.parsed_lines`.
         self.turns.append(_new(Turn, (kind, message, said.line, said.at, aside, offset, name, False)))
 
@@ -128,12 +126,12 @@ class Turns:
 
     def end_answer(self) -> None:
         """Mark the last answer that has text since the last prompt; no more of it comes."""
-        for at in reversed(self._answers):
+        for at in range(len(self.turns) - 1, self._ended - 1, -1):
             turn = self.turns[at]
-            if turn.has_text():
+            if turn.kind == "answer" and turn.aside is None and turn.has_text():
                 self.turns[at] = _new(Turn, (*turn[:-1], True))
                 break
-        self._answers.clear()
+        self._ended = len(self.turns)
 
 
 def is_left(said: Said, left: Mapping[str, object]) -> bool:

@@ -36,8 +36,8 @@ class TranscriptWarning:
 
     `kind` is a plain word: `bad_line`, `large_line`, `not_a_record`, `altered`, `unknown_record`, `unknown_block`,
     `unreadable_image`, `duplicate_call`, `duplicate_result`, `bad_time`, `newer_version`, `chain`,
-    `missing_entry`, `missing_file`, `truncated`, `subagent`, `no_messages`. `line` counts from 1 (in a database: the
-    message); 0 stands for the whole file, or for a line of a window whose number is not known.
+    `missing_entry`, `missing_file`, `rewritten`, `truncated`, `subagent`, `no_messages`. `line` counts from 1 (in a
+    database: the message); 0 stands for the whole file, or for a line of a window whose number is not known.
     """
 
     kind: str

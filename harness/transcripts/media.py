@@ -33,7 +33,7 @@ def media(
     block = _block(source, session_id, found)
     named = block.get("media")
     if not isinstance(named, dict):
-        raise ConfigError(f"nothing is stored under {ref!r}; take the `ref` of a medium in a page")
+        raise ConfigError(f"no medium that can be read is stored under {ref!r}; take the `ref` of one in a page")
     data = named.get("data")
     size = len(data) if isinstance(data, bytes) else integer(named.get("bytes"))
     if size > max_bytes:

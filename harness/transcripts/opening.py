@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from harness.errors import TranscriptRefused
 from harness.transcripts.discovery import discover
 from harness.transcripts.formats.base import Format, Opened
+from harness.transcripts.lines import TranscriptWarning
 from harness.transcripts.listing import Candidate, candidates, candidates_of
 from harness.transcripts.memo import Memo
 from harness.transcripts.pieces import Reader
 from harness.transcripts.refusing import path_text, refusing
 from harness.transcripts.sniff import identify
-from harness.transcripts.source import is_folder
+from harness.transcripts.source import Source, is_folder
 
-__all__ = ["Session", "open_session", "reader_for"]
+__all__ = ["Session", "mixture", "open_session", "reader_for", "settled"]
 
 _SHOWN = 20
+_REWRITTEN = "rewritten"
 _memo = Memo(16)
+
+
+class _Reading(Protocol):
+    @property
+    def warnings(self) -> Sequence[TranscriptWarning]: ...
+
+
+T = TypeVar("T", bound=_Reading)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +59,12 @@ def _found(source: Path, session_id: str | None) -> Session:
         chosen = _chosen(source, session_id, found)
         return _opened(chosen.path, identify(chosen.path), chosen.session_id)
     known = identify(source)
+    if session_id is not None and known.is_indexed(source):
+        try:
+            return _opened(source, known, session_id)
+        except TranscriptRefused as error:
+            if error.code != "no_such_session":
+                raise  # else it is refused below, with the list of those that there are
     listed = known.listed(source)
     if listed is not None and len(listed) == 1 and session_id is None:
         return _opened(source, known, listed[0].session_id)
@@ -61,6 +78,18 @@ def reader_for(known: Format, opened: Opened, cap: int | None) -> Reader:
     if opened.about is not None:
         reader.about = replace(opened.about, subagents=list(opened.about.subagents))
     return reader
+
+
+def mixture(source: Source) -> tuple[TranscriptWarning, ...]:
+    """What a reader is told of lines that were read while their file was written anew; nothing otherwise."""
+    text = "the file was written anew while it was read, and parts of two states may stand here; read it again"
+    return (TranscriptWarning(_REWRITTEN, 0, text),) if source.rewritten else ()
+
+
+def settled(read: Callable[[], T]) -> T:
+    """What `read` gives, which opens the session; once more where that was a mixture."""
+    found = read()
+    return read() if any(warning.kind == _REWRITTEN for warning in found.warnings) else found
 
 
 def _opened(path: Path, known: Format, session_id: str) -> Session:

@@ -178,13 +178,9 @@ class Reader:
         for line in lines:
             taken += 1
             # By places, which takes half as long as by names: there is a line at every turn.
-            found, warning = line[3], line[4]
-            if warning is not None:
-                self.warnings.append(warning)
-                self.counts.bad_lines += line.is_bad
-            if found is None:
-                if self.links is not None:
-                    self._torn(line, *self.links)
+            if line[4] is not None:
+                self._warned(line)
+            if (found := line[3]) is None:
                 continue
             self._line = line
             record(found)
@@ -193,6 +189,14 @@ class Reader:
                     shorten(pieces[done].blocks, cap)
                     done += 1
         self.counts.lines += taken
+
+    def _warned(self, line: Line) -> None:
+        """Keep what is wrong with a line."""
+        if line.warning is not None:
+            self.warnings.append(line.warning)
+        self.counts.bad_lines += line.is_bad
+        if line.record is None and self.links is not None:
+            self._torn(line, *self.links)
 
     def record(self, record: Record) -> None:
         """Turn one record into pieces: the work of a format."""
@@ -228,7 +232,8 @@ class Reader:
         made.key = key
         made.usage = usage
         made.aside = aside
-        made.entry, made.parent = self._entry, self._parent
+        made.entry = self._entry
+        made.parent = self._parent
         made.note = note
         made.data = data
         self.pieces.append(made)
@@ -239,8 +244,12 @@ class Reader:
 
     def link(self, entry: object, parent: object) -> None:
         """In a tree, once a record: the name of the line in hand and of the one it follows, for its pieces."""
+        before = self._entry
         self._entry = entry if type(entry) is str and entry.strip() else None
-        self._parent = parent if type(parent) is str and parent.strip() else None
+        if parent == before:  # as mostly: one text for both, which was looked at already
+            self._parent = before
+        else:
+            self._parent = parent if type(parent) is str and parent.strip() else None
 
     def _torn(self, line: Line, name: str, before: str) -> None:
         """A damaged line of a tree: where it stood there, if that can still be read."""

@@ -15,7 +15,7 @@ from harness.transcripts.formats.base import Format, Opened
 from harness.transcripts.head import Head, head_of
 from harness.transcripts.lines import Line, TranscriptWarning
 from harness.transcripts.memo import Memo
-from harness.transcripts.opening import open_session, reader_for
+from harness.transcripts.opening import mixture, open_session, reader_for, settled
 from harness.transcripts.pieces import About, Reader
 from harness.transcripts.refusing import path_text, refusing
 from harness.transcripts.sniff import identify
@@ -132,9 +132,13 @@ def read(
     `TranscriptRefused`, whose `code` says why: no format that can be read, several sessions and no id,
     or several of that id (`candidates` lists them), no session of that id; `FileMissing` where there is nothing.
     """
-    with refusing(Path(source)):
+
+    def whole() -> Transcript:
         session = open_session(Path(source), session_id)
-        found = _read(session.path, session.format, session.opened, cap, tell)
+        return _read(session.path, session.format, session.opened, cap, tell)
+
+    with refusing(Path(source)):
+        found = settled(whole)
     return found if cap is None or len(found.turns) <= MAX_TURNS else _newest(found)
 
 
@@ -144,14 +148,18 @@ def summary(source: str | os.PathLike[str], session_id: str | None = None, *, te
     Reads all of it, so for a long one use `in_worker(summary, ...)`, behind the first page. `tell` is given how many
     bytes were read, and of how many. Raises what `read` raises.
     """
-    session = open_session(Path(source), session_id)
 
-    def make() -> Summary:
-        return _summary(_read(session.path, session.format, session.opened, _SUMMARY_CAP, tell))
+    def known() -> Summary:
+        session = open_session(Path(source), session_id)
 
-    with refusing(session.path):
+        def make() -> Summary:
+            return _summary(_read(session.path, session.format, session.opened, _SUMMARY_CAP, tell))
+
         found: Summary = _memo.get((str(session.path), session.opened.session_id), session.state, make)
-    return found
+        return found
+
+    with refusing(Path(source)):
+        return settled(known)
 
 
 def _read(path: Path, known: Format, opened: Opened, cap: int | None, tell: Tell | None = None) -> Transcript:
@@ -170,7 +178,8 @@ def _read(path: Path, known: Format, opened: Opened, cap: int | None, tell: Tell
     counts.extra_texts += assembly.added.extra_texts
     if reader.about.usage is not None and not tokens.is_known:
         tokens = Tokens.total(reader.about.usage)
-    found = [*opened.warnings, *reader.warnings, *assembly.warnings, *_empty(turns, counts)]
+    beside = (*mixture(opened.source), *opened.warnings)
+    found = [*beside, *reader.warnings, *assembly.warnings, *_empty(turns, counts)]
     warnings = tuple(sorted(found, key=lambda warning: warning.line))
     return Transcript(known.name, opened.session_id, path, opened.size, turns, warnings, counts, tokens, reader.about)
 

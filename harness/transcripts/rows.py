@@ -6,14 +6,22 @@ Only what they are called is in memory; what they say is read when somebody asks
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 from zlib import crc32
 
-from harness.transcripts.lines import Line, Record
+from harness.transcripts.lines import Line, Record, TranscriptWarning
 
-__all__ = ["ReadRows", "RowSource"]
+__all__ = ["Damaged", "ReadRows", "RowSource"]
 
-ReadRows: TypeAlias = Callable[[int, int], Iterable[Record | None]]
+
+class Damaged(NamedTuple):
+    """A record in which something cannot be read, with what can be; `text` says what, and where it stands."""
+
+    record: Record
+    text: str
+
+
+ReadRows: TypeAlias = Callable[[int, int], Iterable[Record | Damaged | None]]
 """The records from one place to in front of another; None for one that is not there any more."""
 
 _new = tuple.__new__
@@ -28,6 +36,9 @@ class RowSource:
     Each counts as 4 096 bytes, whatever it holds: their harness writes old rows again, and what
     stands behind them must keep its place. `names` say which record each is.
     """
+
+    rewritten = False
+    """See `Source`. Who reads rows sees to that."""
 
     def __init__(self, read: ReadRows, names: Sequence[object]) -> None:
         self._read = read
@@ -45,7 +56,10 @@ class RowSource:
         first, stop = self._at(start), self._at(self.size if end is None else end)
         for at in range(first, stop, _BATCH):
             for index, record in enumerate(self._read(at, min(at + _BATCH, stop)), start=at):
-                if record is not None:
+                if type(record) is Damaged:
+                    warning = TranscriptWarning("bad_line", index - first + 1, record.text)
+                    yield Line(index - first + 1, index * _ROW, b"", record.record, warning, is_bad=True)
+                elif record is not None:
                     # As in `lines.parsed_lines`.
                     yield _new(Line, (index - first + 1, index * _ROW, b"", record, None, False))
 

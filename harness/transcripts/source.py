@@ -16,6 +16,7 @@ from zlib import crc32
 from harness.errors import FileMissing, PersistenceError
 from harness.filesystem import disk
 from harness.filesystem.disk import FileMark
+from harness.filesystem.reading import ReadFile, only_grew
 from harness.transcripts.lines import Line, parsed_lines
 
 __all__ = ["FileSource", "JoinedSource", "Source", "file_mark", "is_folder", "neighbours", "small_file"]
@@ -29,6 +30,11 @@ _log = logging.getLogger("harness.transcripts")
 
 class Source(Protocol):
     """Lines in order, addressed by bytes."""
+
+    @property
+    def rewritten(self) -> bool:
+        """Whether what was read cannot be of one state: it was written anew, cut or replaced since it was opened."""
+        ...
 
     @property
     def size(self) -> int:
@@ -111,11 +117,16 @@ def small_file(path: Path) -> bytes | None:
 
 
 class FileSource:
-    """The lines of a file as it is now; what is appended later is not seen."""
+    """The lines of a file as it is now; what is appended later is not seen.
+
+    `rewritten` is found out when pieces are read, and stays: see `Source`.
+    """
 
     def __init__(self, path: Path, size: int | None = None) -> None:
         self.path = path
-        self._total = file_mark(path).size if size is None else size
+        self.rewritten = False
+        self._known = file_mark(path)
+        self._total = self._known.size if size is None else size
         self._size: int | None = None
 
     @property
@@ -141,7 +152,7 @@ class FileSource:
             return 0
         here = offset - 1
         while here < end:
-            chunk = disk.read(self.path, here, min(_STEP, end - here))
+            chunk = self._piece(here, min(_STEP, end - here))
             if not chunk:
                 return None
             if (found := chunk.find(b"\n")) >= 0:
@@ -155,7 +166,7 @@ class FileSource:
         stop = offset - 1
         while stop > 0:
             start = max(0, stop - _STEP)
-            found = disk.read(self.path, start, stop - start).rfind(b"\n")
+            found = self._piece(start, stop - start).rfind(b"\n")
             if found >= 0:
                 return start + found + 1
             stop = start
@@ -175,7 +186,7 @@ class FileSource:
         while stop > low:
             start = max(low, stop - _CHUNK)
             # Its end may stand in the chunk behind, but not behind the offset.
-            chunk = disk.read(self.path, start, min(stop - start + len(sign) - 1, offset - start))
+            chunk = self._piece(start, min(stop - start + len(sign) - 1, offset - start))
             found = chunk.rfind(sign)
             if found < 0:
                 stop = start
@@ -186,19 +197,37 @@ class FileSource:
     def mark(self, offset: int) -> str:
         """See `Source`. Which file it is, and its first bytes and those in front of the offset."""
         size = min(offset, self._total, _MARKED)
-        first, last = disk.read(self.path, 0, size), disk.read(self.path, min(offset, self._total) - size, size)
-        return f"{file_mark(self.path).inode:x}.{crc32(last, crc32(first)):x}"
+        first, last = self._piece(0, size), self._piece(min(offset, self._total) - size, size)
+        return f"{self._known.inode:x}.{crc32(last, crc32(first)):x}"
 
     def _chunks(self, start: int, stop: int) -> Iterator[bytes]:
-        while start < stop:
-            chunk = disk.read(self.path, start, min(_CHUNK, stop - start))
-            if not chunk:
-                return
-            yield chunk
-            start += len(chunk)
+        """The bytes of [start, stop), all of one open file: one that is replaced meanwhile is read to its end."""
+        if start >= stop:
+            return
+        with ReadFile(self.path) as file:
+            begun, first, chunk = start, b"", b""
+            while start < stop and (chunk := file.read(start, min(_CHUNK, stop - start))):
+                first = first or chunk[:_MARKED]
+                yield chunk
+                start += len(chunk)
+            self._look(file, ((begun, first), (start - len(chunk[-_MARKED:]), chunk[-_MARKED:])))
+
+    def _piece(self, start: int, length: int) -> bytes:
+        """Some bytes of the file, looked up by its name."""
+        with ReadFile(self.path) as file:
+            self._look(file, ())
+            return file.read(start, length)
+
+    def _look(self, file: ReadFile, pieces: Iterable[tuple[int, bytes]]) -> None:
+        """Note whether it is the file that was opened, with what was read of it at some places."""
+        now = file.mark()
+        if now[:3] == self._known[:3]:
+            return
+        if not only_grew(self._known, now) or any(file.read(at, len(piece)) != piece for at, piece in pieces):
+            self.rewritten = True
 
     def _whole(self) -> int:
-        if self._total == 0 or disk.read(self.path, self._total - 1, 1) == b"\n":
+        if self._total == 0 or self._piece(self._total - 1, 1) == b"\n":
             return self._total
         start = self.preceding(self._total)
         last = next(self.lines(start), None)
@@ -207,6 +236,11 @@ class FileSource:
 
 class JoinedSource:
     """Several files, one behind the other."""
+
+    @property
+    def rewritten(self) -> bool:
+        """See `Source`."""
+        return any(source.rewritten for source in self._sources)
 
     def __init__(self, sources: Sequence[FileSource]) -> None:
         self._sources = sources

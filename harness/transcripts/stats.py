@@ -33,9 +33,7 @@ class Tokens:
     @classmethod
     def of(cls, usages: Sequence[Mapping[str, int]], gained: int, more: int) -> Tokens:
         """From each message's usage; how much outputs grew behind first lines, and what was put out behind them."""
-        forms = dict.fromkeys(map(tuple, usages))  # nearly all have the same names
-        names = dict.fromkeys(chain.from_iterable(forms))
-        total = {name: _sum(name, usages) for name in names}
+        total = _sums(usages)
         first = total.get("output", 0) - gained
         kept = {name: min(value, _MOST) for name, value in total.items()}
         return cls(kept, min(first, _MOST), min(first + more, _MOST), is_known=bool(total))
@@ -51,11 +49,15 @@ class Tokens:
         return {**found, "tok_out_first": self.first, "tok_out_naive": self.naive}
 
 
-def _sum(name: str, usages: Sequence[Mapping[str, int]]) -> int:
-    try:
-        return sum(map(itemgetter(name), usages))
-    except KeyError:
-        return sum(usage.get(name, 0) for usage in usages)
+def _sums(usages: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    """The total of each name, in the order in which they are first named."""
+    if len(set(map(len, usages))) == 1:
+        try:
+            return {name: sum(map(itemgetter(name), usages)) for name in usages[0]}
+        except KeyError:
+            pass  # nearly all have the same names, but not these
+    names = dict.fromkeys(chain.from_iterable(usages))
+    return {name: sum(usage.get(name, 0) for usage in usages) for name in names}
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ from zlib import crc32
 from harness.errors import ConfigError
 from harness.transcripts.assembly import Span
 from harness.transcripts.cuts import cut_after, cut_before, unsettled_from
-from harness.transcripts.opening import open_session
+from harness.transcripts.opening import mixture, open_session, settled
 from harness.transcripts.pages import Page
 from harness.transcripts.refusing import refusing
 from harness.transcripts.regions import Region, View
@@ -105,7 +105,7 @@ def page(
     `ConfigError` for a cursor or key that is none.
     """
     with refusing(Path(source)):
-        return _page(Path(source), session_id, where, cursor, window, min_turns, cap)
+        return settled(lambda: _page(Path(source), session_id, where, cursor, window, min_turns, cap))
 
 
 def _page(
@@ -113,9 +113,14 @@ def _page(
 ) -> Page:
     session = open_session(source, session_id)
     view = View(session, cap)
-    pager = _Pager(view, max(window, FLOOR), min_turns, _state(session.state))
+    made = _paged(_Pager(view, max(window, FLOOR), min_turns, _state(session.state)), view.size, where, cursor)
+    made.warnings += mixture(view.source)
+    return made
+
+
+def _paged(pager: _Pager, size: int, where: Where, cursor: str | None) -> Page:
     if where == "tail":
-        return pager.before(_Cursor("b", view.size, followed=True))
+        return pager.before(_Cursor("b", size, followed=True))
     if where == "head":
         return pager.after(0)
     if cursor is None:
@@ -151,7 +156,7 @@ class _Pager:
                 if grows:
                     window = min(window * 2, ceiling)
                     continue
-                start = self._source.preceding(end)
+                start = self._with_call(self._source.preceding(end))
             if self._is_crowded(start, end) and window > FLOOR:
                 ceiling = window = max((end - start) // 2, FLOOR)
                 continue
@@ -169,12 +174,12 @@ class _Pager:
         made.split = split
         return made
 
-    def after(self, start: int) -> Page:
-        """The page that begins at an offset."""
+    def after(self, start: int, least: int = 0) -> Page:
+        """The page that begins at an offset, and does not end in front of the line start `least`."""
         size, window, ceiling = self._view.size, self._window, CEILING
         region, cut, split = self._view.region(size, size), size, False
         while start < size:
-            high = min(size, start + window)
+            high = min(size, max(start + window, least))
             end = size if high == size else self._source.preceding(high + 1)
             grows = high < size and window < ceiling
             if end <= start:
@@ -182,14 +187,19 @@ class _Pager:
                     window = min(window * 2, ceiling)
                     continue
                 end = self._source.following(high, size) or size
-            if self._is_crowded(start, end) and window > FLOOR:
+            shrinks = window > FLOOR and end > least
+            if self._is_crowded(start, end) and shrinks:
                 ceiling = window = max((end - start) // 2, FLOOR)
                 continue
             region = self._view.region(start, end)
-            if len(region.spans) > MAX_TURNS and window > FLOOR:
+            if len(region.spans) > MAX_TURNS and shrinks:
                 ceiling = window = max((end - start) // 2, FLOOR)
                 continue
             found = size if end == size else cut_after(region.spans)
+            found = None if found is not None and found < least else found
+            if found is None and not grows and end < high:
+                least = self._source.following(high, size) or size  # the result, too large for the window, of a call
+                continue
             enough = found is not None and region.turns_to(found) >= self._min_turns
             if enough or not grows or len(region.spans) > _MANY:
                 cut, split = (end, True) if found is None else (found, False)
@@ -200,26 +210,34 @@ class _Pager:
         made.split = split
         return made
 
+    def _with_call(self, line: int) -> int:
+        """Where to begin for a line that is too large for the window: it may hold the result of a call in front."""
+        found = self._source.following(max(0, line - self._window), line)
+        return line if found is None else found
+
     def around(self, key: str) -> Page:
-        """A page with a turn somewhere in its middle. What it is may be told by lines that stand far in front of it."""
+        """A page with a turn somewhere in its middle. What it is may be told by lines that stand far in front of it.
+
+        Or by none: where a page begins or ends within a turn, its keys are those that the line has by itself.
+        """
         size, reach = self._view.size, max(self._window // 2, FLOOR)
         line = min(self._source.preceding(min(_place(key), size) + 1), max(0, size - 1))
-        made = self._around(line, reach)
-        while made.start > 0 and reach < _SEARCHED and all(turn.key != key for turn in made.turns):
-            reach *= 2
-            made = self._around(line, reach)
+        end = self._source.following(line + 1, size) or size
+        made = self._around(line, end, reach)
+        while made.start > 0 and reach < _SEARCHED and not _has(made, key):
+            reach = max(reach * 2, min(end - line, _SEARCHED))  # a large line is not read again for little
+            made = self._around(line, end, reach)
+        if not _has(made, key):
+            alone = self._page(self._view.region(line, end), line, end, followed=end == size, tip=None)
+            return alone if _has(alone, key) else made
         return made
 
-    def _around(self, line: int, reach: int) -> Page:
-        """A page with what stands on a line, and so much in front of it."""
+    def _around(self, line: int, end: int, reach: int) -> Page:
+        """A page with what stands on a line that ends there, and so much in front of it."""
         half = _Pager(self._view, reach, 1, self._state)
         start = half.before(_Cursor("b", line)).start if line > 0 else 0
-        window = line - start + max(self._window // 2, FLOOR)
-        while True:
-            made = _Pager(self._view, window, self._min_turns, self._state).after(start)
-            if made.end > line or made.at_end or window > CEILING:
-                return made
-            window *= 2
+        window = end - start + max(self._window // 2, FLOOR)
+        return _Pager(self._view, window, self._min_turns, self._state).after(start, end)
 
     def follow(self, cursor: _Cursor, text: str) -> Page:
         """What is new since a page that reached the end."""
@@ -285,6 +303,10 @@ class _Pager:
     def _before(self, start: int, first: Span | None, tip: str | None) -> str:
         is_prompt = first is not None and first.offset == start and first.kind == "prompt"
         return _Cursor("b", start, followed=is_prompt, tip=tip).text()
+
+
+def _has(made: Page, key: str) -> bool:
+    return any(turn.key == key for turn in made.turns)
 
 
 def _place(key: str) -> int:

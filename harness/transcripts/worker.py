@@ -14,9 +14,11 @@ import asyncio
 import atexit
 import functools
 import gc
+import io
 import logging
 import os
 import pickle
+import queue
 import struct
 import subprocess
 import sys
@@ -25,12 +27,12 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import IO, Any, ParamSpec, TypeVar
+from typing import IO, Any, NoReturn, ParamSpec, TypeVar
 
 from harness.errors import HarnessError
 from harness.transcripts.telling import Sparing, Tell
 
-__all__ = ["in_worker", "serve", "told_by_worker"]
+__all__ = ["in_worker", "packed", "serve", "told_by_worker", "unpacked"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -68,6 +70,16 @@ async def told_by_worker(tell: Tell, fn: Callable[..., T], /, *args: Any, **kwar
     A call that is made a second time begins to tell anew.
     """
     return await _worked(_Job(pickle.dumps((fn, args, kwargs, True)), tell))  # type: ignore[no-any-return]  # as above
+
+
+def packed(found: Any) -> bytes:
+    """What a worker found as bytes: for a caller who keeps it, or passes it on, and has no use for it yet."""
+    return pickle.dumps(found, protocol=pickle.HIGHEST_PROTOCOL)
+
+
+def unpacked(raw: bytes) -> Any:
+    """What `packed` made bytes of. Blocks: in a thread, which lets the loop go on as every answer does."""
+    return _load(io.BytesIO(raw))
 
 
 async def _worked(job: _Job) -> Any:
@@ -155,7 +167,11 @@ class _Worker:
         path = os.pathsep.join([str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
         command = [sys.executable, "-c", "from harness.transcripts.worker import serve; serve()"]
         self._process = subprocess.Popen(  # noqa: S603 - the interpreter that runs us, with our own code
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path}
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": path},
+            start_new_session=True,  # Ctrl-C at a terminal is for who started it, who then ends it
         )
         self._pid = os.getpid()
 
@@ -171,7 +187,7 @@ class _Worker:
             raise HarnessError("a worker process has no pipes; this is a fault of the library")
         try:
             _write(stdin, request)
-            answer: tuple[bool | None, Any] = _load(stdout)
+            answer: tuple[bool | None, Any] = _load(stdout)  # how it ended, or, with None, how far it has come
             while answer[0] is None:
                 if tell is not None:
                     tell(*answer[1])
@@ -224,10 +240,9 @@ class _Pieces:
         return self._pipe.readline()
 
 
-def _load(pipe: IO[bytes]) -> tuple[bool | None, Any]:
-    """The next thing that a worker has to say: how it ended, or, with None, how far it has come."""
-    found: tuple[bool | None, Any] = pickle.Unpickler(_Pieces(pipe)).load()  # noqa: S301 - our own process wrote it
-    return found
+def _load(pipe: IO[bytes]) -> Any:
+    """The next thing that a worker has to say."""
+    return pickle.Unpickler(_Pieces(pipe)).load()  # noqa: S301 - our own process wrote it
 
 
 class _Idle:
@@ -266,14 +281,28 @@ _idle = _Idle()
 atexit.register(_idle.stop)
 
 
-def serve() -> None:
-    """The worker's side: answer requests from standard input until it ends."""
+def serve() -> NoReturn:
+    """The worker's side: answer requests from standard input. It ends when that does, whatever is under way."""
     gc.disable()  # everything a request makes is gone with its answer; circles are collected between requests
-    incoming, outgoing = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    outgoing = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever prints must not get between the answers
-    while (request := _read(incoming)) is not None:
+    requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(requests,), daemon=True).start()
+    while True:
+        request = requests.get()
         _say(outgoing, _answer(request, Sparing(lambda done, total: _say(outgoing, _packed(None, (done, total))))))
         gc.collect()
+
+
+def _listen(requests: queue.SimpleQueue[bytes]) -> NoReturn:
+    """Take requests in for as long as somebody can send them.
+
+    Who is killed stops no worker. Their end of the pipe closes all the same, on every system, and then nobody is
+    left whom an answer could reach: a worker that was reading a large file must not go on with that.
+    """
+    while (request := _read(sys.stdin.buffer)) is not None:
+        requests.put(request)
+    os._exit(0)
 
 
 def _say(outgoing: IO[bytes], raw: bytes) -> None:
@@ -282,7 +311,7 @@ def _say(outgoing: IO[bytes], raw: bytes) -> None:
 
 
 def _packed(succeeded: bool | None, found: Any) -> bytes:
-    return pickle.dumps((succeeded, found), protocol=pickle.HIGHEST_PROTOCOL)
+    return packed((succeeded, found))
 
 
 def _answer(request: bytes, tell: Tell) -> bytes:

@@ -33,6 +33,8 @@ __all__ = ["api_routes"]
 
 _OUTLINED = 5_000
 """Prompts that a page lists, the newest ones."""
+_MARKED = 200
+"""Lines in front of a request that are told at a time."""
 _OF_A_TURN = ("key", "kind", "at")
 _CONTEXT = ("request", "purpose", "provider", "model", "options", "system", "tools", "messages", "exact")
 
@@ -118,14 +120,16 @@ class _Api:
         return json_answer({**piece, "turns": await self._desk.whole(opened, turns_at, lines)})
 
     async def request(self, request: Request) -> Response:
-        opened = await self._own(request)
-        seen = await self._desk.whole(opened, audits.seen, request.path_params["request"], 0, 0)
+        opened, start = await self._own(request), number_asked_for(request)
+        seen = await self._desk.whole(opened, audits.seen, request.path_params["request"], start, 0, _MARKED)
+        left_out = max(0, seen.counts[1] - start - len(seen.marks))
         return json_answer(
             {
                 "at": seen.at,
                 "policy": seen.policy,
                 **{name: getattr(seen.context, name) for name in _CONTEXT},
                 "log": [{"key": key, "sent": sent} for key, sent in seen.marks],
+                **({"logLeftOut": left_out} if left_out else {}),
                 **({"selection": [choice.to_dict() for choice in seen.choices]} if seen.choices else {}),
             }
         )

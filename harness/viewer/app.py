@@ -18,6 +18,7 @@ from starlette.staticfiles import StaticFiles
 from harness.errors import FileMissing, HarnessError, PathRefused, SessionNotFound, TranscriptRefused
 from harness.transcripts.times import zone_named
 from harness.viewer.api import api_routes
+from harness.viewer.asking import AnswerRefused
 from harness.viewer.desk import Access, Desk, json_answer
 from harness.viewer.files import file_routes
 from harness.viewer.leaving import StopsWhenLeft
@@ -42,6 +43,8 @@ _STATUS = {
     403: "These sessions are not yours to see.",
     404: "There is nothing under this address.",
     405: "Nothing here can be changed: this viewer only reads.",
+    500: "The viewer failed at this; the server's log says why.",
+    503: "Who may see what could not be found out in time; try again later.",
 }
 
 
@@ -74,7 +77,12 @@ def viewer_app(
     return Starlette(
         routes=[*page_routes(desk), *api_routes(desk), *file_routes(desk), static],
         middleware=middleware,
-        exception_handlers={HarnessError: failed, HTTPException: status, Exception: partial(_broke, desk)},
+        exception_handlers={
+            HarnessError: failed,
+            AnswerRefused: partial(_misled, desk),
+            HTTPException: status,
+            Exception: partial(_broke, desk),
+        },
     )
 
 
@@ -100,6 +108,12 @@ async def _failed(desk: Desk, request: Request, error: Exception) -> Response:
     return await _said(desk, request, 422, message, code)
 
 
+async def _misled(desk: Desk, request: Request, error: Exception) -> Response:
+    """The service gave something else than who asks: a fault of its own, and nothing is shown."""
+    _log.error("%s: %s", route_of(request.scope), error)
+    return await _said(desk, request, 500, _STATUS[500])
+
+
 def _word_for(error: Exception) -> str:
     """The name of its class, or of the one above it where that one is no word for others."""
     return next(kind.__name__ for kind in type(error).__mro__ if not kind.__name__.startswith("_"))
@@ -118,7 +132,7 @@ async def _status(desk: Desk, request: Request, error: Exception) -> Response:
 async def _broke(desk: Desk, request: Request, error: Exception) -> Response:
     """A fault of ours. The framework answers it in front of everything that adds headers, and logs it after."""
     _log.error("%s failed: %s", route_of(request.scope), type(error).__name__)
-    answer = await _said(desk, request, 500, "The viewer failed at this; the server's log says why.")
+    answer = await _said(desk, request, 500, _STATUS[500])
     add_safe_headers(answer.headers)
     return answer
 

@@ -65,6 +65,6 @@ def branch(source: Path, _session_id: str, piece_id: str) -> tuple[dict[str, Any
     return piece.to_dict(), lines, key_of_end(piece.left) if piece.left else None
 
 
-def seen(source: Path, _session_id: str, request_id: str, start: int, most: int) -> Seen:
+def seen(source: Path, _session_id: str, request_id: str, start: int, most: int, marks: int) -> Seen:
     """What a request showed, as `seen_by` tells it. Raises `FileMissing`, `SessionNotFound`."""
-    return seen_by(ledgers.read_to(source, request_id), request_id, start, most)
+    return seen_by(ledgers.read_to(source, request_id), request_id, start, most, marks)

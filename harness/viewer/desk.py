@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeAlias, TypeVar, cast
 
@@ -16,12 +16,16 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from harness.errors import ConfigError, TranscriptRefused
+from harness.filesystem import pool
 from harness.filesystem.confined import inside
 from harness.text import dumps
 from harness.transcripts import in_worker
+from harness.transcripts.formats import format_named
 from harness.transcripts.refusing import path_text
 from harness.transcripts.windows import Where
-from harness.transcripts.worker import told_by_worker
+from harness.transcripts.worker import told_by_worker, unpacked
+from harness.viewer.asking import Asked
+from harness.viewer.counts import Count, Counts
 from harness.viewer.overview import overview_in
 from harness.viewer.rendering import rendered
 from harness.viewer.rows import row_of
@@ -43,7 +47,6 @@ __all__ = [
     "block_asked_for",
     "json_answer",
     "number_asked_for",
-    "replied",
     "words_asked_for",
 ]
 
@@ -87,18 +90,19 @@ class Opened:
 
 
 class Desk:
-    """Serves any number of visitors; holds nothing of any of them."""
+    """Serves any number of visitors. What it keeps are sessions in figures, for whoever may open them."""
 
     def __init__(self, access: Access, templates: Templates, *, names_places: bool) -> None:
         self.names_places = names_places
-        self._access = access
+        self._access = Asked("viewer_app: access", access, Shelf)
         self._templates = templates
         self.zone = templates.zone
         self._turnstile = asyncio.Semaphore(_WHOLE)
+        self._counts = Counts()
 
     async def shelf(self, request: Request) -> Shelf:
         """The visitor's sessions. Raises a 403 for who may see none."""
-        shelf = await replied(self._access, request)
+        shelf = await self._access(request)
         if shelf is None:
             raise HTTPException(403)
         request.scope[_SHARE] = shelf.share
@@ -118,8 +122,14 @@ class Desk:
     ) -> T:
         """What a worker process reads of a place in a session. Raises a 400 for a place that is none."""
         with _places():
-            async with opened.shelf.share.pages:
-                return await self._worked(opened.item, work, *args, **kwargs)
+            return await self.fetch(opened, work, *args, **kwargs)
+
+    async def fetch(
+        self, opened: Opened, work: Callable[Concatenate[Path, str, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """The same, for what is no place; raises what the work raises."""
+        async with opened.shelf.share.pages:
+            return await self._worked(opened.item, work, *args, **kwargs)
 
     async def search(self, opened: Opened, query: str, cursor: str | None) -> dict[str, Any]:
         """What a search finds in a session, or on from a cursor of another. Raises a 400 for one that is none."""
@@ -127,22 +137,25 @@ class Desk:
             return await self.whole(opened, search, query, cursor)
 
     async def overview(self, opened: Opened) -> dict[str, Any]:
-        """The whole session in figures, read in a worker process; meanwhile `counting` says how far it has come."""
-        counting, key, item = opened.shelf.share.counting, opened.item.key, opened.item
+        """The whole session in figures. It is read once for all who ask, and again when it has changed."""
+        item, share = opened.item, opened.shelf.share
+        place = _place_of(item)
+        state = await pool.run(format_named(item.candidate.format).marks, item.source)
+        raw = await self._counts.known(place, state)
+        if raw is None:
+            async with share.whole:
+                raw = await self._counts.known(place, state)  # who was in front of us may have asked for the same
+                raw = await self._counts.begun(place, state, partial(self._counted, item)) if raw is None else raw
+        async with share.made:
+            return cast(dict[str, Any], await rendered(unpacked, raw))
 
-        def tell(done: int, total: int) -> None:
-            counting[key] = done, total
+    def counting(self, opened: Opened) -> tuple[int, int] | None:
+        """How many bytes were read for an overview that somebody waits for, and of how many; None without one."""
+        return self._counts.so_far(_place_of(opened.item))
 
-        try:
-            async with opened.shelf.share.whole, self._turnstile:
-                return await told_by_worker(tell, overview_in, item.folder, item.source, item.session_id)
-        finally:
-            counting.pop(key, None)
-
-    @staticmethod
-    def counting(opened: Opened) -> tuple[int, int] | None:
-        """How many bytes were read for the overview that its visitor waits for, and of how many; None without one."""
-        return opened.shelf.share.counting.get(opened.item.key)
+    async def _counted(self, item: Item, count: Count) -> bytes:
+        async with self._turnstile:
+            return await told_by_worker(count.tell, overview_in, item.folder, item.source, item.session_id)
 
     async def whole(
         self, opened: Opened, work: Callable[Concatenate[Path, str, P], T], *args: P.args, **kwargs: P.kwargs
@@ -215,6 +228,10 @@ def _places() -> Iterator[None]:
         raise HTTPException(400, NO_PLACE) from error
 
 
+def _place_of(item: Item) -> tuple[Path, Path, str]:
+    return item.folder, item.source, item.session_id
+
+
 def _session_of(agent: Mapping[str, Any], items: Sequence[Item], folder: Path) -> Item | None:
     """A sub-agent's session: by its id, or as the only one of the file it is said to be in."""
     named = [item for item in items if item.session_id == agent.get("sessionId")]
@@ -239,15 +256,6 @@ def asked_for(request: Request) -> tuple[Where, str | None]:
     if where not in _WHERE or len(cursor or "") > MAX_CURSOR:
         raise HTTPException(400, NO_WINDOW)
     return cast(Where, where), cursor
-
-
-async def replied(asked: Callable[[Request], Awaitable[T] | T], request: Request) -> T:
-    """What a function of the service says to a request. One that is not async may look something up: off the loop."""
-    if inspect.iscoroutinefunction(asked) or inspect.iscoroutinefunction(type(asked).__call__):
-        found = asked(request)
-    else:
-        found = await asyncio.to_thread(asked, request)
-    return await found if inspect.isawaitable(found) else found
 
 
 def block_asked_for(request: Request) -> tuple[str, int]:

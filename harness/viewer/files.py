@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
+from contextlib import ExitStack
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route
 
 from harness.errors import ConfigError
-from harness.filesystem import disk, pool
+from harness.filesystem import pool
 from harness.filesystem.confined import inside
-from harness.transcripts import in_worker, media
+from harness.filesystem.reading import ReadFile
+from harness.transcripts import media
 from harness.viewer.desk import Desk
+from harness.viewer.raw import RawFile
 from harness.viewer.safety import MEDIA_POLICY
 from harness.viewer.shelf import Item
 
@@ -22,7 +24,6 @@ __all__ = ["MAX_MEDIA", "file_routes", "is_database", "picture_type"]
 
 MAX_MEDIA = 20 * 1024 * 1024
 """Bytes of a picture that is sent."""
-_CHUNK = 256 * 1024
 _MAX_REF = 500
 _SIGNATURES = (
     ("image/png", re.compile(rb"\x89PNG\r\n\x1a\n")),
@@ -40,7 +41,8 @@ def picture_type(data: bytes) -> str | None:
 
 def is_database(item: Item) -> bool:
     """Whether a session is one of those in a database, which holds others too, and credentials. Blocks."""
-    return bool(inside(item.folder, disk.read, item.source, 0, len(_DATABASE)) == _DATABASE)
+    with inside(item.folder, ReadFile, item.source) as file:
+        return _is_database(file)
 
 
 class _Files:
@@ -48,14 +50,12 @@ class _Files:
         self._desk = desk
 
     async def media(self, request: Request) -> Response:
-        item = (await self._desk.opened(request)).item
+        opened = await self._desk.opened(request)
         ref = request.query_params.get("ref", "")
         if not ref or len(ref) > _MAX_REF:
             raise HTTPException(400)
         try:
-            data, _claimed = await in_worker(
-                inside, item.folder, media, item.source, item.session_id, ref, max_bytes=MAX_MEDIA
-            )
+            data, _claimed = await self._desk.fetch(opened, media, ref, max_bytes=MAX_MEDIA)
         except ConfigError as error:
             raise HTTPException(404, "There is no such picture here, or it is too large to be shown.") from error
         kind = picture_type(data)
@@ -66,14 +66,10 @@ class _Files:
 
     async def raw(self, request: Request) -> Response:
         item = (await self._desk.opened(request)).item
-        if await pool.run(is_database, item):
+        answer = await pool.run(_raw, item)
+        if answer is None:
             raise HTTPException(404)
-        name = re.sub(r"[^A-Za-z0-9._-]", "_", item.source.name) or "session"
-        headers = {
-            "content-security-policy": MEDIA_POLICY,
-            "content-disposition": f'attachment; filename="{name}"',
-        }
-        return StreamingResponse(_chunks(item), headers=headers, media_type="application/octet-stream")
+        return answer
 
 
 def file_routes(desk: Desk) -> list[Route]:
@@ -82,8 +78,16 @@ def file_routes(desk: Desk) -> list[Route]:
     return [Route("/sessions/{key}/media", files.media), Route("/sessions/{key}/raw", files.raw)]
 
 
-async def _chunks(item: Item) -> AsyncIterator[bytes]:
-    start = 0
-    while data := await pool.run(inside, item.folder, disk.read, item.source, start, _CHUNK):
-        yield data
-        start += len(data)
+def _raw(item: Item) -> RawFile | None:
+    """The file of a session, opened; None for a database."""
+    with ExitStack() as given_up:
+        file: ReadFile = given_up.enter_context(inside(item.folder, ReadFile, item.source))
+        if _is_database(file):
+            return None
+        answer = RawFile(file, item.source)
+        given_up.pop_all()  # the answer closes it
+        return answer
+
+
+def _is_database(file: ReadFile) -> bool:
+    return file.read(0, len(_DATABASE)) == _DATABASE

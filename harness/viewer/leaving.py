@@ -38,6 +38,7 @@ class StopsWhenLeft:
         finally:
             gone.cancel()
             work.cancel()
+            await asyncio.wait((work,))  # who stops the server must find nothing that still runs
         if not work.cancelled():
             work.result()
 

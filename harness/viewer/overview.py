@@ -13,6 +13,7 @@ from harness.filesystem.confined import inside
 from harness.sessions.catalog.prices import find_price
 from harness.transcripts import Page, page, stitched, summary
 from harness.transcripts.telling import Tell
+from harness.transcripts.worker import packed
 from harness.viewer.shown import cut, first_words
 from harness.viewer.window import MOST_WARNINGS
 
@@ -52,9 +53,9 @@ def overview(source: Path, session_id: str, tell: Tell | None = None) -> dict[st
     }
 
 
-def overview_in(folder: Path, source: Path, session_id: str, *, tell: Tell) -> dict[str, Any]:
-    """The same of a session that is in this folder, wherever a link leads."""
-    return inside(folder, overview, source, session_id, tell)
+def overview_in(folder: Path, source: Path, session_id: str, *, tell: Tell) -> bytes:
+    """The same of a session that is in this folder, wherever a link leads; packed, to be kept."""
+    return packed(inside(folder, overview, source, session_id, tell))
 
 
 def _doubled(tell: Tell) -> Tell:

@@ -141,7 +141,7 @@ class _Pages:
     async def request(self, request: Request) -> Response:
         opened, start = await self._own(request), number_asked_for(request)
         item = opened.item
-        seen = await self._desk.whole(opened, audits.seen, request.path_params["request"], start, _BESIDE)
+        seen = await self._desk.whole(opened, audits.seen, request.path_params["request"], start, _BESIDE, 0)
         most = max(seen.counts)
         return await self._desk.html(
             request,

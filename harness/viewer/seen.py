@@ -64,7 +64,7 @@ class Seen:
     sent    of its messages those that stand on the page
     log     of the lines those that stand beside them
     counts  how many messages and lines there are in all
-    marks   of each line its turn's key, empty for one without a turn, and whether it was sent
+    marks   of each line of another part its turn's key, empty for one without a turn, and whether it was sent
     """
 
     at: str
@@ -77,8 +77,10 @@ class Seen:
     marks: Sequence[tuple[str, bool]]
 
 
-def seen_by(ledger: Lines, request_id: str, start: int = 0, most: int | None = None) -> Seen:
-    """The request of that id, with the `most` messages and lines in front of the last `start`; all of them without.
+def seen_by(ledger: Lines, request_id: str, start: int = 0, most: int | None = None, marks: int | None = None) -> Seen:
+    """The request of that id, with the `most` messages and lines in front of the last `start`, and so many `marks`.
+
+    All of them without.
 
     Blocks while it works. Raises `SessionNotFound`.
     """
@@ -103,7 +105,7 @@ def seen_by(ledger: Lines, request_id: str, start: int = 0, most: int | None = N
         ],
         log=[Logged(_row(line.message, line.entry), line.sent, line.how) for line in _back_from(log, start, most)],
         counts=(len(context.messages), len(log)),
-        marks=[(_key(line.entry), line.sent) for line in log],
+        marks=[(_key(line.entry), line.sent) for line in _back_from(log, start, marks)],
     )
 
 

@@ -15,7 +15,8 @@ from harness.agent.binding import bind
 from harness.agent.checks import callable_with
 from harness.context import RuntimeContext
 from harness.viewer.app import viewer_app
-from harness.viewer.desk import Access, replied
+from harness.viewer.asking import Asked
+from harness.viewer.desk import Access
 from harness.viewer.shelf import Looked, Shelf, listed_in
 
 __all__ = ["Authorise", "agent_viewer"]
@@ -36,14 +37,14 @@ def agent_viewer(
     `ConfigError` for what cannot be asked.
     """
     asked = callable_with("agent_viewer: authorise", authorise, 1, "a function from a request to a context")
-    return viewer_app(_tenants(agent, asked), hosts=hosts, zone=zone)
+    return viewer_app(_tenants(agent, Asked("agent_viewer: authorise", asked, RuntimeContext)), hosts=hosts, zone=zone)
 
 
-def _tenants(agent: HarnessAgent, authorise: Authorise) -> Access:
+def _tenants(agent: HarnessAgent, authorise: Asked[RuntimeContext]) -> Access:
     shelves: dict[Path, Shelf] = {}
 
     async def own(request: Request) -> Shelf | None:
-        ctx = await replied(authorise, request)
+        ctx = await authorise(request)
         if ctx is None:
             return None
         binding = bind(agent.config, ctx.with_changes(session_id="any", session_key=None))

@@ -12,15 +12,19 @@ __all__ = ["Share"]
 
 _PAGES = 3
 _WHOLE = 2
+"""Together fewer than there are worker processes at a time: one is left, whatever a visitor asks for."""
 _MADE = 1
 
 
 class Share:
-    """The places of one visitor: for pages that are read, sessions gone through as a whole, pieces of pages made."""
+    """The places of one visitor.
+
+    pages  for pages, pictures and lists that are read
+    whole  for sessions gone through as a whole
+    made   for pieces of pages that are made
+    """
 
     def __init__(self) -> None:
         self.pages = asyncio.Semaphore(_PAGES)
         self.whole = asyncio.Semaphore(_WHOLE)
         self.made = asyncio.Semaphore(_MADE)
-        self.counting: dict[str, tuple[int, int]] = {}
-        """How many bytes were read, and of how many, of the sessions that are being counted, by their keys."""

@@ -120,7 +120,8 @@ class Shelf:
         async with self._lock:
             if time.monotonic() - self._looked <= age:
                 return
-            found = await in_worker(self._look)
+            async with self.share.pages:
+                found = await in_worker(self._look)
             items = await pool.run(_items, found.sessions)
             self._items, self.note = {item.key: item for item in items}, found.note
             self._looked = time.monotonic()

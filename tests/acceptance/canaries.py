@@ -14,7 +14,7 @@ from harness.agent import HarnessAgent
 from harness.context import CallScope, RuntimeContext, current_scope
 from harness.errors import ModelRejected
 from harness.filesystem.base import AbstractFilesystem
-from harness.hooks import Event, PostActing, PreActing, PreReasoning
+from harness.hooks import Event, PostActing, PreActing, PreCall, PreReasoning
 from harness.messages import Msg, ToolUse
 from harness.models.base import Chunk, Done, ModelRequest, TextDelta
 from harness.tools import tool
@@ -205,16 +205,17 @@ class CanaryTools:
 
 
 class AwaitingHook:
-    """An async hook that lets others run between looking twice."""
+    """An async hook that lets others run between looking twice, and puts something of its user's into each call."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
 
-    async def on_event(self, event: Event) -> None:
+    async def on_event(self, event: Event) -> Event | None:
         user = event.scope.user_id or ""
         self._watch.check("hook", user, *_texts_of(event))
         await asyncio.sleep(0)
         self._watch.check_scope("scope in a hook", user, event.scope.session_id)
+        return event.change(context=(f"for canary-{user}-0",)) if isinstance(event, PreCall) else None
 
 
 class ThreadHook:

@@ -1,6 +1,7 @@
 """One agent object, a hundred users at once: nothing of one is ever seen by another."""
 
 import asyncio
+import json
 import logging
 import sys
 from collections.abc import Iterator
@@ -94,6 +95,10 @@ def assert_folders_are_clean(workspace: Path, users: list[str]) -> int:
         files = [path for path in root.rglob("*") if path.is_file()]
         found = {name for path in files for name in CANARY.findall(f"{path} {path.read_bytes().decode('latin-1')}")}
         assert found == {user}, f"the folder of {user} holds {found - {user}}"
+        ledgers = [path for path in files if path.name.endswith(".log.jsonl")]
+        assert [json.loads(path.read_bytes().partition(b"\n")[0])["tenant"] for path in ledgers] == [[user]] * len(
+            ledgers
+        )
         checked += len(files)
     return checked
 
@@ -168,6 +173,17 @@ def test_calls_from_many_threads_keep_apart(tmp_path: Path, watch: Watch) -> Non
     assert replies == {user: [f"done with canary-{user}-0", f"done with canary-{user}-1"] for user in users}
     assert watch.crossings == []
     assert assert_folders_are_clean(tmp_path, users) > 100
+
+
+def test_threads_with_loops_of_their_own_keep_apart(tmp_path: Path, watch: Watch) -> None:
+    users = [f"u{number:03}" for number in range(8)]
+    agent = build(tmp_path, watch)
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda user: asyncio.run(rounds_of(agent, watch, user)), users))
+    assert watch.crossings == []
+    assert watch.done["reply is the own one"] == 8 * ROUNDS
+    assert assert_folders_are_clean(tmp_path, users) > 50
 
 
 async def test_a_state_of_one_user_is_never_the_start_of_another(tmp_path: Path, watch: Watch) -> None:

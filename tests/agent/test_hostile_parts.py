@@ -12,7 +12,7 @@ import pytest
 
 from harness import HarnessAgent, RuntimeContext, tool
 from harness.agent.open_session import _cache
-from harness.errors import CallTimeout, ModelMalformed
+from harness.errors import CallTimeout, HookError, ModelMalformed
 from harness.hooks import PreActing, PreReasoning
 from harness.messages import Msg
 from harness.models.base import Done, TextDelta
@@ -43,7 +43,7 @@ def test_a_hook_that_exits_the_process_ends_only_its_own_call(workspace):
     async def leave(event: PreReasoning) -> None:
         raise SystemExit(1)
 
-    with pytest.raises(SystemExit):
+    with pytest.raises(HookError, match=r"leave .* raised SystemExit on PreReasoning: 1"):
         built(workspace, "offline", hook=leave).call("one", ALICE).block(20)
 
     assert built(workspace, "offline").call("hello there.", RuntimeContext(user_id="bob")).block(20).text

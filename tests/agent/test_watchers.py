@@ -1,9 +1,10 @@
-"""Those who watch a call from other threads: whatever becomes of them, the call goes on and the others hear of it."""
+"""Those who watch a call, from any thread: whatever becomes of them, the call goes on and the others hear of it."""
 
 import asyncio
+import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from agentkit import ALICE, Held, agent_of, logged, names
 from harness.agent import Call
 from harness.agent.listeners import Listeners, soon_on
 from harness.errors import ModelError
+from harness.hooks import PostCall, ReasoningChunk
 from harness.testing import ScriptedModel
 
 PLAIN = ["pre_call", "pre_reasoning", "reasoning_chunk", "post_reasoning", "post_call"]
@@ -79,10 +81,32 @@ class Faulty(ObserverBase[Any]):
             raise self.error
 
 
-@pytest.mark.parametrize("error", [ZeroDivisionError(), asyncio.CancelledError()], ids=repr)
+class Odd(BaseException):
+    """An error that is nobody's."""
+
+
+ENDINGS: list[BaseException] = [
+    ZeroDivisionError(), asyncio.CancelledError(), SystemExit(3), GeneratorExit(), KeyboardInterrupt(), Odd(),
+]  # fmt: skip
+
+
+@pytest.fixture
+def interrupts() -> Iterator[list[int]]:
+    """The interrupts that the process gets, which are kept from the test run."""
+    got: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _frame: got.append(number))
+    yield got
+    signal.signal(signal.SIGINT, before)
+
+
+def interrupts_for(error: BaseException) -> list[int]:
+    return [signal.SIGINT] if isinstance(error, KeyboardInterrupt) else []
+
+
+@pytest.mark.parametrize("error", ENDINGS, ids=repr)
 @pytest.mark.parametrize("at", ["next", "completed", "error"])
 async def test_a_subscriber_that_raises_at_any_time_keeps_no_other_from_hearing(
-    workspace: Path, at: str, error: BaseException, caplog: pytest.LogCaptureFixture
+    workspace: Path, at: str, error: BaseException, caplog: pytest.LogCaptureFixture, interrupts: list[int]
 ) -> None:
     step: Any = ZeroDivisionError("the model") if at == "error" else "hello"
     async with agent_of(workspace, ScriptedModel([step])) as agent:
@@ -93,6 +117,104 @@ async def test_a_subscriber_that_raises_at_any_time_keeps_no_other_from_hearing(
     assert first == second == [event.event for event in call.events]
     assert first[-1] == ("error" if at == "error" else "post_call")
     assert "of session 's1' failed" in caplog.text
+    assert interrupts == interrupts_for(error)
+    if at != "error":
+        assert logged(workspace)[-1] == ("model", "assistant", "hello")
+
+
+@pytest.mark.parametrize("error", ENDINGS, ids=repr)
+def test_a_call_whose_only_watcher_raises_in_a_plain_thread_goes_on(
+    workspace: Path, error: BaseException, interrupts: list[int]
+) -> None:
+    held = Held("hello")
+    call = agent_of(workspace, ScriptedModel([held])).call("hi", ALICE)
+    told = threading.Event()
+
+    def leave(event: Any) -> None:
+        if event.event == "reasoning_chunk":
+            told.set()
+            raise error
+
+    call.observable().subscribe(leave)
+    assert call._loop is not None
+    call._loop.call_soon_threadsafe(held.let_go.set)
+    assert told.wait(10)
+    assert call.block(10).text == "hello"
+    assert logged(workspace)[-1] == ("model", "assistant", "hello")
+    assert interrupts == interrupts_for(error)
+
+
+@pytest.mark.parametrize("in_a_thread", [True, False])
+@pytest.mark.parametrize("kind", [ReasoningChunk, PostCall])
+@pytest.mark.parametrize("error", ENDINGS, ids=repr)
+async def test_a_hook_that_is_only_told_ends_no_call_whatever_it_raises(
+    workspace: Path, kind: type[Any], error: BaseException, in_a_thread: bool, interrupts: list[int]
+) -> None:
+    class Told:
+        events = (kind,)
+
+        def on_event(self, event: Any) -> None:
+            raise error
+
+    class ToldAtOnce(Told):
+        async def on_event(self, event: Any) -> None:  # type: ignore[override]  # a hook is either
+            raise error
+
+    async with agent_of(workspace, ScriptedModel(["hello"]), hooks=[Told() if in_a_thread else ToldAtOnce()]) as agent:
+        call = agent.call("hi", ALICE)
+        assert (await call).text == "hello"
+    assert [type(error).__name__ in warning for warning in call.warnings] == [True]
+    assert logged(workspace)[-1] == ("model", "assistant", "hello")
+    assert interrupts == interrupts_for(error)
+
+
+def test_an_interrupt_in_a_watcher_ends_the_process_that_runs_the_loop_and_the_answer_is_kept(workspace: Path) -> None:
+    def interrupt(event: Any) -> None:
+        if event.event == "post_reasoning":
+            raise KeyboardInterrupt
+
+    async def main() -> None:
+        call = agent_of(workspace, ScriptedModel(["hello"])).call("hi", ALICE)
+        call.observable().subscribe(interrupt)
+        await call
+        await asyncio.Event().wait()
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(main())
+    assert logged(workspace)[-1] == ("model", "assistant", "hello")
+
+
+def test_an_interrupt_in_a_watcher_wakes_a_main_thread_that_waits_and_the_answer_is_kept(workspace: Path) -> None:
+    held = Held("hello")
+    call = agent_of(workspace, ScriptedModel([held])).call("hi", ALICE)
+
+    def interrupt(event: Any) -> None:
+        if event.event == "reasoning_chunk":
+            raise KeyboardInterrupt
+
+    def wait() -> None:
+        assert call._loop is not None
+        call._loop.call_soon_threadsafe(held.let_go.set)
+        threading.Event().wait()
+
+    call.observable().subscribe(interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        wait()
+    assert call.block(10).text == "hello"
+    assert logged(workspace)[-1] == ("model", "assistant", "hello")
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), GeneratorExit(), KeyboardInterrupt(), Odd()], ids=repr)
+async def test_a_subscriber_that_ends_its_own_thread_while_it_subscribes_does_so(
+    workspace: Path, error: BaseException, interrupts: list[int]
+) -> None:
+    async with agent_of(workspace, ScriptedModel(["hello"])) as agent:
+        call = agent.call("hi", ALICE)
+        await call
+        with pytest.raises(type(error)):
+            call.observable().subscribe(Faulty("next", error))
+        assert (call.subscribers, interrupts) == (0, [])
+        assert (await call).text == "hello"
 
 
 async def _events(call: Call) -> list[str]:
@@ -105,13 +227,17 @@ async def _events(call: Call) -> list[str]:
 
 def test_a_listener_that_raises_hears_no_more_and_the_others_do(caplog: pytest.LogCaptureFixture) -> None:
     listeners, heard = Listeners("s1"), list[str]()
-    wakes: list[Callable[[], object]] = [lambda: heard.append("a"), lambda: 1 // 0, lambda: heard.append("b")]
+
+    def leave() -> None:
+        raise SystemExit
+
+    wakes: list[Callable[[], object]] = [lambda: heard.append("a"), lambda: 1 // 0, leave, lambda: heard.append("b")]
     for wake in wakes:
         listeners.add(wake)
     listeners.wake()
     listeners.wake()
     assert heard == ["a", "b", "a", "b"]
-    assert caplog.text.count("a listener of session 's1' failed") == 1
+    assert caplog.text.count("a listener of session 's1' failed") == 2
 
 
 def test_a_loop_that_was_closed_is_told_of_nothing_and_that_is_no_error() -> None:

@@ -50,8 +50,8 @@ TABLE = {
     ],
     2: [
         "sessions nothing", "sessions show", "sessions branch monday", "sessions branch monday --turn 9",
-        "sessions fork monday --turn 0", "sessions list --namespace team", "sessions verify ''", "sessions list --jsn", "sessions search x --limit 0", "sessions show ''",
-        "sessions show monday --user ''", "sessions list --agent ' '", "sessions branch monday x",
+        "sessions fork monday --turn 0", "sessions list --namespace team", "sessions verify ''", "sessions list --jsn", "sessions search x --limit 0", "sessions search ' '", "sessions show ''",
+        "sessions show monday --user ''", "chat --session '' --message Hi.", "sessions list --agent ' '", "sessions branch monday x",
         "sessions fork monday --at x", "sessions label monday x name", "sessions seen monday x",
         "sessions rename monday ' '", "sessions switch-model monday no-such-model", "sessions delete monday",
         "sessions import monday.zip --user bob", "chat --message hi --model no-such-model", "chat --context small",
@@ -173,11 +173,36 @@ def test_a_reader_that_goes_away_is_141_and_no_complaint(here: Path) -> None:
         assert (process.stderr.read(), process.wait(PATIENCE)) == (b"", 141)
 
 
-@pytest.mark.parametrize(("closed", "code"), [(">&-", 0), ("2>&-", 0), ("<&-", 0), (">&- 2>&- <&-", 0)])
+@pytest.mark.parametrize(("closed", "code"), [("2>&-", 0), ("<&-", 0), (">&- 2>&- <&-", 1)])
 def test_a_command_runs_with_a_stream_closed(here: Path, closed: str, code: int) -> None:
     line = f"{shlex.join(PLAIN)} sessions list {WHO} {closed}"
     done = subprocess.run(["sh", "-c", line], cwd=here, env=environment(), capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (code, b"")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--help",
+        "--version",
+        "transcripts list .",
+        "transcripts list . --json",
+        "transcripts show x --json",
+        "sessions nothing --json",
+    ],
+)
+@pytest.mark.parametrize("where", [">&-", ">/dev/full"])
+def test_nobody_is_told_that_all_went_well_where_nothing_could_be_printed(
+    tmp_path: Path, words: str, where: str
+) -> None:
+    if not Path("/dev/full").is_char_device():
+        pytest.skip("there is no device here that is always full")
+    line = f"{shlex.join(PLAIN)} {words} {where}"
+    done = subprocess.run(["sh", "-c", line], cwd=tmp_path, env=environment(), capture_output=True, check=False)
+    said = done.stderr.decode()
+    assert done.returncode in (1, 2, 3)
+    assert "cannot write to standard output: " in said
+    assert "Traceback" not in said
 
 
 @pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="there is no device here that is always full")

@@ -45,6 +45,19 @@ def test_no_other_users_session_is_ever_meant(here: Path) -> None:
     assert hints("sessions", "show", "monday", *bob, cwd=here) == [listed]
 
 
+def test_other_agents_that_have_a_session_of_that_id_with_the_same_user_are_named(here: Path) -> None:
+    for agent, user in (("my helper", "alice"), ("third", "bob")):
+        who = ("--workspace", "the ws", "--agent", agent, "--user", user)
+        within("chat", *who, "--session", "monday", "--message", "It rains.", cwd=here)
+    alice = ("--workspace", "the ws", "--user", "alice")
+    *others, _ = hints("sessions", "show", "monday", *alice, cwd=here)
+    assert others == [
+        "agent 'my helper' has a session of that id: --agent 'my helper'",
+        "agent 'notes' has a session of that id: --agent notes",
+    ]
+    assert len(hints("sessions", "show", "tuesday", *alice, cwd=here)) == 1
+
+
 def test_who_named_no_user_is_told_so(here: Path) -> None:
     first, _ = hints("sessions", "show", "monday", "--workspace", "the ws", "--agent", "notes", cwd=here)
     assert first == "without --user or HARNESS_USER only nobody's sessions are looked at"

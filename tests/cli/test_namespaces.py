@@ -43,7 +43,7 @@ def test_every_command_about_sessions_reaches_it(here: Path) -> None:
     assert document("sessions", "verify", "monday", *TEAM, cwd=here)["ok"] is True
     assert document("sessions", "verify", *TEAM[:-1], "bob", cwd=here)["sessions"] == []
     assert within("sessions", "verify", *TEAM, cwd=here).stdout.splitlines()[-1] == (
-        "1 sessions of red / alice, 0 with errors"
+        "1 session of red / alice, 0 with errors"
     )
 
 

@@ -180,6 +180,29 @@ def test_label_names_a_line(talk: Path) -> None:
     assert "(introduced)" in harness("sessions", "turns", "monday", *WHO, cwd=talk).stdout
 
 
+def test_label_names_the_end_of_a_turn_by_its_number(talk: Path) -> None:
+    first, _ = sessions("turns", "monday", cwd=talk)["turns"]
+    made = sessions("label", "monday", "introduced", "--turn", "1", cwd=talk)
+    assert (made["target"], made["name"]) == (first["end"], "introduced")
+    assert "give one of them" in failed("label", "monday", first["end"], "again", "--turn", "1", cwd=talk, code=2)
+    assert "give ENTRY NAME, or --turn N NAME" in failed("label", "monday", "again", cwd=talk, code=2)
+
+
+def test_a_label_is_a_target_like_its_line(talk: Path) -> None:
+    first, _ = sessions("turns", "monday", cwd=talk)["turns"]
+    sessions("label", "monday", "intro", "--turn", "1", cwd=talk)
+    sessions("fork", "monday", "--at", "intro", "--to", "copy", cwd=talk)
+    assert [turn["asked"] for turn in sessions("turns", "copy", cwd=talk)["turns"]] == ["My name is Alice."]
+    assert sessions("label", "monday", "intro", "again", cwd=talk)["target"] == first["end"]
+    assert sessions("branch", "monday", "again", cwd=talk)["at"] == first["end"]
+
+
+def test_a_line_is_never_mistaken_for_another_that_is_called_like_it(talk: Path) -> None:
+    first, second = sessions("turns", "monday", cwd=talk)["turns"]
+    sessions("label", "monday", first["end"], second["end"], cwd=talk)
+    assert sessions("branch", "monday", second["end"], cwd=talk)["at"] == second["end"]
+
+
 def test_export_and_import_move_a_session_to_another_workspace(talk: Path) -> None:
     made = sessions("export", "monday", cwd=talk)
     assert made["file"] == str(talk / "monday.zip")

@@ -98,6 +98,14 @@ def test_search_gives_the_turns_and_what_was_covered(tmp_path: Path) -> None:
     assert found["covered_bytes"] == path.stat().st_size
 
 
+@pytest.mark.parametrize("query", ["", "  ", "\t"])
+def test_a_search_for_nothing_is_wrong_usage(tmp_path: Path, query: str) -> None:
+    write(tmp_path)
+    done = transcripts("search", query, ".", "--json", cwd=tmp_path)
+    assert (done.returncode, json.loads(done.stdout)["type"]) == (2, "ConfigError")
+    assert "there is nothing to look for; give a word" in done.stderr
+
+
 def test_show_prints_what_was_said_with_the_outcome_of_calls(tmp_path: Path) -> None:
     done = transcripts("show", str(write(tmp_path)), cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
@@ -196,6 +204,15 @@ def test_an_imported_session_can_be_continued(tmp_path: Path) -> None:
     reply = harness_json("chat", *who, "--session", "old", "--message", "What is my name?", cwd=tmp_path)
     assert reply["reply"] == "You said: “My name is Alice.”"
     assert [one["id"] for one in harness_json("sessions", "list", *who, cwd=tmp_path)["sessions"]] == ["old"]
+
+
+def test_an_import_says_how_many_messages_there_are_and_whose_time_they_have(tmp_path: Path) -> None:
+    answer = answered(3, "m", {"type": "text", "text": "Hello."})
+    lines = [said(1, "<system-reminder>Be kind.</system-reminder>"), said(2, "Hi."), answer]
+    done = transcripts("import", str(write(tmp_path, lines)), "--as", "old", "--workspace", "ws", cwd=tmp_path)
+    assert "session old: 2 messages, of them 1 prompt; the new ledger verifies\nits lines have the time" in done.stdout
+    shown = harness_json("sessions", "show", "old", "--workspace", "ws", cwd=tmp_path)
+    assert len(shown["messages"]) == 2
 
 
 def test_a_session_with_an_open_call_can_be_continued(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """A file that holds several: what is no longer as it was written is refused, whichever bit it is."""
 
+import ast
 from pathlib import Path
 
 import pytest
@@ -54,3 +55,14 @@ def test_a_disk_that_fails_is_no_damage_of_the_file(tmp_path: Path) -> None:
     disk.make_folder(tmp_path / "folder.zip")
     with pytest.raises(PersistenceError):
         contents(tmp_path / "folder.zip")
+
+
+def test_whatever_is_opened_by_its_name_is_asked_whether_it_is_a_file(root: Path) -> None:
+    opened = []
+    for path in (root / "harness").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "open":
+                names = {word.arg for word in node.keywords}
+                opened.append((path.name, bool(names & {"opener", "closefd"})))
+    assert len(opened) > 3
+    assert [name for name, is_asked in opened if not is_asked] == []

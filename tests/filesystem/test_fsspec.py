@@ -195,7 +195,7 @@ async def test_a_change_that_lasts_elsewhere_is_waited_for_only_so_long(monkeypa
     monkeypatch.setattr(fsspec_tree, "_TURN_TIMEOUT", 0.05)
     fs = FsspecFilesystem("memory://a")
     await fs.write("f", "old")
-    with fsspec_tree._turns.of(fs._own._place), pytest.raises(FilesystemError, match="try again later"):
+    with fsspec_tree._turns.of(fs._own.place), pytest.raises(FilesystemError, match="try again later"):
         await fs.edit("f", "old", "new")
     assert (await fs.read("f")).text == "old"
 

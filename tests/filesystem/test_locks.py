@@ -68,11 +68,12 @@ async def test_a_held_lock_is_busy_until_it_is_released(lock: FileLock) -> None:
     assert await is_free(lock.path)
 
 
-async def test_the_message_names_the_lock_and_the_time(lock: FileLock) -> None:
+@pytest.mark.parametrize("timeout", [0.05, 0.0499983])
+async def test_the_message_names_the_lock_and_the_time_as_somebody_set_it(lock: FileLock, timeout: float) -> None:
     await lock.acquire(1)
 
     with pytest.raises(SessionBusy, match=r"s\.lock and did not release it within 0\.05 s; try again"):
-        await FileLock(lock.path).acquire(0.05)
+        await FileLock(lock.path).acquire(timeout)
 
 
 async def test_a_waiter_gets_the_lock_when_it_is_released(lock: FileLock) -> None:

@@ -87,3 +87,39 @@ def test_a_forked_child_makes_a_pool_of_its_own() -> None:
     child.join(20)
 
     assert child.exitcode == 7
+
+
+async def test_of_one_key_one_piece_of_work_runs_at_a_time_and_others_run_beside_it() -> None:
+    running, most, beside = 0, 0, threading.Event()
+
+    def work() -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        assert beside.wait(30)  # another key's work runs meanwhile, or this never ends well
+        running -= 1
+
+    mine = [asyncio.create_task(pool.run_alone("alice", work)) for _ in range(8)]
+    await pool.run_alone("bob", beside.set)
+    await asyncio.gather(*mine)
+
+    assert most == 1
+
+
+async def test_work_that_waits_for_its_turn_can_be_cancelled_and_is_not_done() -> None:
+    may_end, done = threading.Event(), list[int]()
+    first = asyncio.create_task(pool.run_alone("alice", may_end.wait))
+    second = asyncio.create_task(pool.run_alone("alice", done.append, 2))
+    third = asyncio.create_task(pool.run_alone("alice", done.append, 3))
+    await asyncio.sleep(0)
+    second.cancel()
+    may_end.set()
+    await asyncio.gather(first, third)
+
+    assert second.cancelled()
+    assert done == [3]
+
+
+def test_turns_are_kept_in_each_event_loop_for_itself() -> None:
+    for _ in range(2):  # a lock of the first loop could not be waited for in the second
+        asyncio.run(test_work_that_waits_for_its_turn_can_be_cancelled_and_is_not_done())

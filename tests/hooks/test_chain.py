@@ -3,7 +3,9 @@
 import asyncio
 import dataclasses
 import functools
+import signal
 import threading
+from collections.abc import Iterator
 from contextvars import ContextVar
 from pathlib import Path
 from types import MappingProxyType
@@ -206,6 +208,37 @@ async def test_a_hook_that_raises_where_it_may_change_ends_the_call_and_is_named
     assert isinstance(caught.value.__cause__, ValueError)
 
 
+@pytest.fixture
+def interrupts() -> Iterator[list[int]]:
+    """The interrupts that the process gets, which are kept from the test run."""
+    got: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _frame: got.append(number))
+    yield got
+    signal.signal(signal.SIGINT, before)
+
+
+class Odd(BaseException):
+    """A library's own ending."""
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), Odd(), GeneratorExit(), KeyboardInterrupt()], ids=repr)
+@pytest.mark.parametrize("in_thread", [True, False])
+async def test_what_would_end_the_process_ends_in_a_hook_only_its_own_call(
+    error: BaseException, in_thread: bool, interrupts: list[int]
+) -> None:
+    def leave(event: PreCall) -> None:
+        raise error
+
+    async def leave_loop(event: PreCall) -> None:
+        raise error
+
+    with pytest.raises(HookError, match=r"hook .*leave.* on PreCall") as caught:
+        await HookChain([as_hook(leave if in_thread else leave_loop)]).change(PRE_CALL)
+    await asyncio.sleep(0)
+    assert type(error).__name__ in str(caught.value)
+    assert interrupts == ([signal.SIGINT] if isinstance(error, KeyboardInterrupt) else [])
+
+
 async def test_a_hook_after_one_that_raised_is_not_asked_for_a_change() -> None:
     order: list[str] = []
 
@@ -341,6 +374,22 @@ async def test_a_cancelled_telling_cuts_one_hook_short_and_tells_the_others() ->
     with pytest.raises(asyncio.CancelledError):
         await telling
     assert order == ["before", "after"]
+
+
+def test_a_telling_that_is_thrown_away_with_its_loop_tells_nobody_else() -> None:
+    order: list[str] = []
+
+    async def waits(event: Event) -> None:
+        order.append("waits")
+        await asyncio.Event().wait()
+
+    loop = asyncio.new_event_loop()
+    telling = loop.create_task(HookChain([as_hook(waits), Named("after", order, 900)]).notify(CHUNK))
+    loop.run_until_complete(asyncio.sleep(0))
+    loop.close()
+    telling.get_coro().close()  # type: ignore[union-attr]  # it is the coroutine that was made above
+    telling._log_destroy_pending = False  # type: ignore[attr-defined]  # its loop was closed by hand: that is the test
+    assert order == ["waits"]
 
 
 async def test_names_on_the_stream_are_the_class_names_in_snake_case() -> None:

@@ -46,7 +46,8 @@ async def test_each_call_appends_what_is_new_and_names_its_place_in_the_ledger(w
         tree = await agent.sessions("alice").tree("s1")
     assert store.written == [("append", "memory_messages", 2), ("append", "memory_messages", 2)]
     assert first is not None
-    assert second == {"ledgerId": tree.ledger_id, "seq": tree.count, "hash": tree.last_hash, "count": 4}
+    place = {"ledgerId": tree.ledger_id, "seq": tree.count, "hash": tree.last_hash, "count": 4}
+    assert second == {**place, "owner": first["owner"]}
     assert (first["ledgerId"], first["count"]) == (tree.ledger_id, 2)
 
 

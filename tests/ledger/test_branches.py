@@ -166,6 +166,12 @@ async def test_a_line_or_session_that_is_not_there_is_said(workspace: Path) -> N
     for refused in (sessions.branch("s1", "nowhere"), sessions.fork("s1", "nowhere"), sessions.label("s1", "no", "x")):
         with pytest.raises(ConfigError, match="there is no line"):
             await refused
+    said = (await sessions.history("s1"))[-1].id
+    for refused in (sessions.branch("s1", said), sessions.fork("s1", said)):
+        with pytest.raises(
+            ConfigError, match=f"'{said}' is the id of a message .*; give that of its line, '{replies[-1]}'"
+        ):
+            await refused
     for missing in (sessions.branch("s9", replies[0]), sessions.fork("s9"), sessions.label("s9", replies[0], "x")):
         with pytest.raises(SessionNotFound):
             await missing

@@ -469,3 +469,22 @@ async def test_a_bundle_with_a_flipped_bit_is_refused_or_means_the_same(workspac
             else:
                 assert (sessions_folder(other) / "s1.log.jsonl").read_bytes() == same
     assert refusals > 130
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["as it was", "under another id"])
+@pytest.mark.parametrize("half", [b'{"type":"mess', b"\xff", b"["])
+async def test_half_a_line_that_a_crash_left_is_taken_in_as_what_it_is(
+    workspace: Path, tmp_path: Path, half: bytes, elsewhere: bool
+) -> None:
+    await exported(workspace, tmp_path / "whole.zip")
+    ledger = sessions_folder(workspace) / "s1.log.jsonl"
+    ledger.write_bytes(ledger.read_bytes() + half)
+    async with agent_of(workspace, ScriptedModel()) as agent:
+        await agent.sessions("alice").export("s1", tmp_path / "s1.zip")
+    name = "s2" if elsewhere else "s1"
+    async with agent_of(tmp_path / "other", ScriptedModel(["Yes."])) as agent:
+        sessions = agent.sessions("alice")
+        await sessions.import_session(tmp_path / "s1.zip", session_id=name, take_over=elsewhere)
+        assert [found.kind for found in (await sessions.verify(name)).findings] == ["torn", "unanchored"]
+        await agent.call("Still there?", ALICE.with_changes(session_id=name))
+        assert [(found.kind, found.error) for found in (await sessions.verify(name)).findings] == [("torn", False)]

@@ -16,6 +16,7 @@ from agentkit import ALICE, agent_of, context_folder, sessions_folder, shown
 
 from harness import ids
 from harness.errors import PersistenceError, SessionNotFound
+from harness.filesystem import disk
 from harness.sessions import InMemorySession, JsonSession
 from harness.sessions.lines.anchor import encode_anchor, is_deleted, new_ledger_id, read_anchor
 from harness.testing import DiskRecorder, Loss, ScriptedModel
@@ -299,3 +300,20 @@ async def test_the_anchors_own_ledger_is_not_taken_for_deleted_whatever_its_id(t
     place.write_bytes(encode_anchor(replace(anchor, deleted=("<=ffffffff-ffff-7fff",))))
     (sessions_folder(tmp_path) / "s1.log.jsonl").unlink()
     assert ("user", "My name is Bob.") in await seen(tmp_path, new_process)
+
+
+async def test_a_lock_whose_file_cannot_be_removed_keeps_nothing_of_a_deleted_session(tmp_path, monkeypatch, caplog):
+    remove = disk.remove
+
+    def failing(path: Path) -> bool:
+        if path.name == "s1.lock":
+            raise PersistenceError(f"cannot remove {path}: Input/output error; check the disk and repeat the call")
+        return remove(path)
+
+    async with agent_of(tmp_path, ScriptedModel(["a"])) as agent:
+        await agent.call("hi", ALICE)
+        monkeypatch.setattr(disk, "remove", failing)
+        assert await agent.sessions("alice").delete("s1")
+        assert await agent.sessions("alice").list() == []
+    assert "is deleted" in caplog.text
+    assert not (tmp_path / "tenants" / "alice" / "agents" / "notes" / "context" / "s1").exists()

@@ -76,6 +76,32 @@ LEAKS: dict[str, Any] = {
     "a block of YAML": "db:\n  password: |\n    ab\n\n      hunter22\n    hunter22\n  user: a",
     "a folded block of YAML": "- token: >-\n    hunter22\n",
     "what is added": "password += 'hunter22'\nPASSWORD ?= hunter22",
+    "an index of a program": "os.environ[\"DB_PASSWORD\"] = 'hunter22'",
+    "what is taken where nothing is": "os.environ.setdefault('SECRET_KEY', 'hunter22')",
+    "what is taken where nothing is, in JSON": json.dumps({"a": 'env.get("DB_PASSWORD", "hunter22")'}),
+    "several quotes of a shell": "export PASSWORD='ab'\"'\"'hunter22'",
+    "a quote with a variable before it": 'password = f"hunter22"',
+    "a key of an account": "Endpoint=x;AccountKey=hunter22hunter22==;Suffix=y",
+    "a login of a registry": {"auths": {"r": {"auth": "QWxhZGRpbjpPcGVuhunter22"}}},
+    "a login of a registry in JSON": json.dumps({"auths": {"r": {"auth": "QWxhZGRpbjpPcGVuhunter22"}}}),
+    "a variable of an image": "FROM x\nENV SECRET_KEY hunter22\n",
+    "a variable of Windows": "setx API_TOKEN hunter22",
+    "a pair": {"env": [{"name": "DB_PASSWORD", "value": "hunter22"}]},
+    "a pair in JSON": json.dumps({"env": [{"name": "DB_PASSWORD", "value": "hunter22"}]}, indent=1),
+    "a pair in YAML": "env:\n  - name: DB_PASSWORD\n    value: hunter22\n",
+    "a pair in XML": '<add key="ApiKey" value="hunter22"/>',
+    "a login in a call": "get(url, auth=('bob', 'hunter22'))",
+    "another login in a call": 'HTTPBasicAuth("bob", "hunter22")',
+    "a cell": "| DB_PASSWORD | `hunter22` |",
+    "a column of Markdown": "| user | password |\n|---|---|\n| a | hunter22 |\n| b | hunter22 |",
+    "a column": "id,password,name\n1,hunter22,a\n2,hunter22,b\n",
+    "a column between tabs": "id\tapi_key\n1\thunter22\n",
+    "an encoded query": "https://h/?next=%2Fa%3Fpassword%3Dhunter22%26x%3D1",
+    "an encoded address": "https://h/?to=https%3A%2F%2Fbob%3Ahunter22%40h",
+    "a hook of Slack": "https://hooks.slack.com/services/T000/B000/hunter22",
+    "a hook of Discord": "https://discord.com/api/webhooks/1234567/hunter22",
+    ".pgpass": "# c\nhost:5432:db:bob:hunter22\n*:*:*:bob:hunter22",
+    "/etc/shadow": "bob:$6$salt$hunter22hunter22hunter22:19000:0:99999:7:::",
 }  # fmt: skip
 KEPT: dict[str, Any] = {
     "prose": "Choose a password with care; the password is never shown, and a token is a part of a word.",
@@ -129,8 +155,64 @@ KEPT: dict[str, Any] = {
     "an empty block": "password: |\nuser: abc12345\n",
     "no value in a sentence": "With password=None. Or token=null, or `secret=None`: nothing.",
     "arguments on lines": "login(\n    user=user,\n    password=password,\n    token=token,\n)",
+    "the folder of a shell": "SHELL=/bin/bash\nPWD=/work/main-2\nOLDPWD=/srv/app1\nexport PWD=/x/y1; pwd: /home/user1",
+    "folders": {"pwd": "/home/u1/project", "PWD": "C:\\Users\\a1", "cwd": "/a", "env": json.dumps({"pwd": "~/u1"})},
+    "the folder of a shell, in JSON": json.dumps({"log": "A=1\n\tPWD=/work/main1"}),
+    "the folder of a shell, in a pair": {"env": [{"name": "PWD", "value": "/work/main1"}]},
+    "paths": {"passwd": "/etc/passwd", "private_key": "path/to/key1.pem", "secret": "/run/secrets/db", "privateKey": "~/k1.pem"},
+    "paths in JSON": '{"passwd": "/etc/passwd", "private_key": "path/to/key1.pem"}',
+    "what a model wrote": {"logprobs": [{"token": "the", "logprob": -0.1}, {"token": " 1234", "logprob": -2}]},
+    "what a model wrote, in JSON": '{"logprobs":[{"token":"Hello","logprob":-0.3},{"token":"12345","logprob":-1}]}',
+    "what a parser says": {"token": {"kind": "Ident", "at": 7}, "next": {"token": "identifier", "line": 3}},
+    "what a parser says, in JSON": '[{"token": "identifier", "line": 3}, {"token": {"kind": "Ident", "at": 7}}]',
+    "what is filled in, in an object": {"api_key": "$API_KEY", "password": "{{ password }}", "apiKey": "<your key>"},
+    "what is filled in, in JSON": '{"api_key": "${{ secrets.KEY1 }}", "password": "{{ password }}", "secret": "${DB_SECRET}"}',
+    "words of a protocol": {"credentials": "include", "authorization": "required", "token": "bearer"},
+    "words of a protocol in a program": 'fetch(url, {credentials: "same-origin", "credentials": "include"})',
+    "an index without a value": 'body["password"] = made1; form["token"] = form["other1"]',
+    "a call with a message": 'form.get("password", "no such field"); get("token", default)',
+    "a pair without a secret": {"fields": [{"name": "user1", "value": "a12345"}, {"name": "token", "value": "none"}]},
+    "a table of names": "| token | kind |\n|---|---|\n| plus | sign |\n\n| password | the word to log in 1 |",
+    "a table without secrets": "token,count,name\nthe,12,a1b2c3d4\n",
+    "an address of a page": "https://slack.com/services/T0001234, https://h/?a%3Db12345678, host:8080:a:b:c12345",
+    "a pattern of names": "(?:key|password|secret|token)(?:x{0,3}), secret|token|[^0-9]+, a || token|b1c2d3e4",
+    "a price": "$5 and $6, `$1$2`, $HOME/$USER",
     "an error": "401: password incorrect. token: expired. password: invalid, secret: missing",
 }  # fmt: skip
+
+IN_DOUBT: list[tuple[str, str]] = [
+    *((name, "abcdefghijklmnop") for name in ("token", "bot_token", "access_token", "accessToken", "API_TOKEN")),
+    *(
+        (name, "include")
+        for name in ("session_token", "refreshToken", "password", "secret", "db_credentials", "api_key")
+    ),
+    *((name, "opensesame") for name in ("authorization", "credentials", "proxy-authorization", "TOKEN")),
+    ("token", "!!!!"),
+    ("session_token", "kq zx wv"),
+    *((name, "P4ssw0rd.txt") for name in ("password", "secret", "api_key", "token", "private_key", "pwd")),
+    *(("password", path) for path in ("hunter.key", "/correct/horse", "a/b/hunter.pem", "~/hunter", "C:\\hunter")),
+    *((name, "/hunter/two.pem") for name in ("secret", "DB_PWD", "my-pwd", "api_key", "token")),
+    *(("password", place) for place in ("{hunter2}", "{a9f8-secret}", "{{Tr0ub4dor&3}}", "{{hunter}}", "${hunter}")),
+    *(("password", place) for place in ("<hunter2>", "<hunter>", ":swordfish", "%HUNTER%", "$HUNTERTWO", "$hunter")),
+    *(("password", place) for place in ("${{ hunter }}", "{{ Hunter2 }}", "$(hunter)", "****", "?", "${DB_X:-hunter}")),
+    ("pwd", "hunter"),
+]
+"""Names and what may be a secret under them: a word, a path, what looks like a place to fill in."""
+IN_DOUBT_IN_TEXT = {
+    "TOKEN='CorrectHorse'": "CorrectHorse",
+    '"access_token": "zzzzzzzzzzzzzzzz"': "zzzzzzzzzzzzzzzz",
+    "secret=s3cr3t@home.json": "s3cr3t@home.json",
+    "PASSWORD=hunter.pem": "hunter.pem",
+    'password="abc.key"': "abc.key",
+    "password=/correct/horse": "/correct/horse",
+    "DB_PASSWORD=%HUNTER%": "%HUNTER%",
+    "mysqlPwd=/S3cr3tx": "/S3cr3tx",
+    "userpwd='/S3cr3tx'": "/S3cr3tx",
+    "MYSQL_PWD=/S3cr3tx": "/S3cr3tx",
+    "login.pwd: /S3cr3tx": "/S3cr3tx",
+    "| password | {hunter2} |": "{hunter2}",
+}  # fmt: skip
+"""What text assigns to such names, and what goes of it."""
 
 
 def in_a_call(item: Any) -> dict[str, Any]:
@@ -168,6 +250,34 @@ def test_what_only_looks_like_a_secret_stays(tmp_path: Path, way: str) -> None:
     assert exported(tmp_path, before) == before["content"]
 
 
+@pytest.mark.parametrize(("name", "value"), IN_DOUBT)
+def test_what_may_be_a_secret_under_its_name_goes(tmp_path: Path, name: str, value: str) -> None:
+    member = {name: value}
+    pairs = {"env": [{"name": name, "value": value}]}
+    before = in_a_call({"a": member, "b": json.dumps([member]), "c": pairs, "d": {name: [value, {"text": value}]}})
+
+    for blocks in (default_redactor(before)["content"], exported(tmp_path, before)):
+        left = blocks[0]["input"]
+        assert left["a"] == {name: "[redacted]"}
+        assert json.loads(left["b"]) == [{name: "[redacted]"}]
+        assert left["c"] == {"env": [{"name": name, "value": "[redacted]"}]}
+        assert left["d"] == {name: ["[redacted]", {"text": "[redacted]"}]}
+
+
+@pytest.mark.parametrize("text", list(IN_DOUBT_IN_TEXT))
+def test_what_may_be_a_secret_in_a_text_goes(text: str) -> None:
+    found = default_redactor({"text": f"{text} end"})["text"]
+    assert found == f"{text} end".replace(IN_DOUBT_IN_TEXT[text], "[redacted]")
+
+
+@pytest.mark.parametrize("name", ["type", "kind", "scheme"])
+def test_of_a_token_of_a_parser_only_a_known_word_says_what_it_is(name: str) -> None:
+    found = default_redactor(
+        {"input": {"token": {name: "keyword", "text": "include"}, "credentials": {name: "opensesame"}}}
+    )
+    assert found["input"] == {"token": {name: "keyword", "text": "[redacted]"}, "credentials": {name: "[redacted]"}}
+
+
 def test_json_that_loses_a_secret_is_still_json_and_says_the_same_else() -> None:
     said = json.dumps({"n": [1, 2.5, None], "deep": json.dumps({"secret": 4711147111, "b": "kept"})}, indent=2)
     found = json.loads(default_redactor({"text": said})["text"])
@@ -185,7 +295,7 @@ def test_what_is_too_deep_to_be_opened_loses_what_shows_in_its_text() -> None:
 
 @pytest.mark.parametrize(
     "piece",
-    ['"secret":[', '"secret":{"a":"b"', "password='\"", "x-key: ", 'authorization: digest a="', 'cookie: a="', '{"password":"a"}\n', "password: |\n", "password: a[", "password   \n", "\nA_TOKEN=,"],
+    ['"secret":[', '"secret":{"a":"b"', "password='\"", "x-key: ", 'authorization: digest a="', 'cookie: a="', '{"password":"a"}\n', "password: |\n", "password: a[", "password   \n", "\nA_TOKEN=,", "password,", "password,a\n", "|password |", "|  ", "key:", "name: token, value: ", "auth('a','", 'get("token","', "pass='a'\"'", "password='{", "token%3d", "%3a%2f%2fa%3a", "$6$", "a:5432:", "\nENV TOKEN "],
 )  # fmt: skip
 def test_the_work_for_what_is_never_closed_grows_with_the_text(piece: str) -> None:
     """Counted, not timed: what each look takes is bounded, or is passed over for good."""

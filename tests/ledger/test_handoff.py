@@ -36,7 +36,7 @@ previous_provider: scripted
 previous_model: old
 [/handoff_from]
 This conversation goes on from that session. Nothing of it is repeated here.
-Where it matters, read it with session_history(session_id="s1")."""
+Read it with session_history(session_id="s1") where it matters."""
 
 
 def agent_with(workspace: Path, model: ScriptedModel, **options: object) -> HarnessAgent:
@@ -72,6 +72,12 @@ async def test_the_model_reads_the_old_session_with_its_tool(workspace: Path) ->
     async with agent_with(workspace, model) as agent:
         await agent.call("What was the code?", NEXT)
     assert "The code is blue-fox." in model.requests[1].messages[-1].tool_results[0].text
+
+
+async def test_the_offline_model_takes_nothing_of_the_handoff_for_a_question(workspace: Path) -> None:
+    await handed_over(workspace)
+    async with HarnessAgent.builder().name("notes").model("offline").workspace(workspace).build() as agent:
+        assert (await agent.call("Where were we?", NEXT)).text == "I do not find that in this conversation."
 
 
 async def test_the_header_names_the_old_session_and_the_line(workspace: Path) -> None:

@@ -161,3 +161,31 @@ async def test_lines_that_no_writer_leaves_there_are_named_refused_and_not_copie
     async with agent_of(tmp_path / "source", ScriptedModel()) as agent:
         with pytest.raises(SessionDamaged, match=words):
             await agent.sessions("alice").fork("s1")
+
+
+FORGED_LINE = b'{"type":"message","id":"m","seq":2,"message":{"id":"m","role":"user","content":[]},"via":"user"}\n'
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda context, ledger: b"\xff\n" * 1000,
+        lambda context, ledger: context + FORGED_LINE,
+        lambda context, ledger: context.replace(b"hello", b"WRONG"),
+        lambda context, ledger: context + b"\0" * (len(ledger) + 3_000_000),
+    ],
+)
+async def test_a_copy_for_the_model_that_says_something_else_than_its_ledger_is_not_taken_in(tmp_path, forge):
+    bundle = await exported(tmp_path / "source", "hello")
+    with zipfile.ZipFile(bundle) as archive:
+        context, ledger = archive.read("session.jsonl"), archive.read("session.log.jsonl")
+    forged = rewritten(bundle, {"session.jsonl": forge(context, ledger)})
+    model = ScriptedModel(["well"])
+    async with agent_of(tmp_path / "w", model) as agent:
+        await agent.sessions("alice").import_session(forged)
+        assert not list(sessions_folder(tmp_path / "w").glob("s1.jsonl"))
+        await agent.call("next", ALICE)
+        report = await agent.sessions("alice").verify("s1")
+    assert (report.ok, report.findings) == (True, ())
+    assert [text for _, text in shown(model.requests[0])] == ["hello", "ok", "next"]
+    assert (sessions_folder(tmp_path / "w") / "s1.jsonl").read_bytes().count(b"hello") == 1

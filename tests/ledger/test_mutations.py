@@ -87,7 +87,7 @@ async def with_one_more_turn(folder: Path, data: bytes, anchor: Anchor) -> list[
         tree.add_message(message, via="user")
     cold = SessionTree(folder, "s", agent="crash", namespace=("alice",))
     assert (await cold.load()).messages[-1]["id"] == "new"
-    assert {found.kind for found in cold.damage} <= {"bad", "torn", "file", "header", "parent"}, data
+    assert {found.kind for found in cold.damage} <= {"bad", "torn", "file", "header", "foreign", "parent"}, data
     written = path.read_bytes()
     assert written.startswith(data)
     return verify_bytes([written], parse_anchor(head.read_bytes()))

@@ -32,6 +32,13 @@ from harness.tools import tool
 SECRET = "sk-proj-4f9aQ2hT7xLmN0pRs8vW"
 
 
+SHAPES = (
+    *("gsk_", "xai-", "nvapi-", "hvs.", "dckr_pat_", "dop_v1_", "shpat_", "lsv2_pt_", "r8_", "pplx-", "tvly-"),
+    *("ATATT3x", "sntrys_", "sntryu_"),
+)
+"""How keys of some providers begin."""
+
+
 def redacted_text(text: str) -> str:
     return default_redactor({"text": text})["text"]
 
@@ -49,6 +56,7 @@ def redacted_text(text: str) -> str:
         ("postgres://app:s3cr3t@db/x", "postgres://app:[redacted]@db/x"),
         ("ghp_0123456789abcdefghijABCDEFGHIJ012345", "[redacted]"),
         ("AKIAIOSFODNN7EXAMPLE", "[redacted]"),
+        ("AGE-SECRET-KEY-1ZX9KQ2VLMN7PT4WR8SYBZX9KQ2VLMN7PT4", "[redacted]"),
         ("xoxb-123456789012-abcdef", "[redacted]"),
         ("AIzaSyA1234567890123456789012345678901x", "[redacted]"),
         ("eyJhbGciOiJIUzI1.eyJzdWIiOiIxMjM0.c2lnbmF0dXJl", "[redacted]"),
@@ -74,6 +82,7 @@ def redacted_text(text: str) -> str:
         ("password = 'a b \\' c'", "password = '[redacted]'"),
         (r"{\"password\": \"hunter\"}", r"{\"password\": \"[redacted]\"}"),
         (r"\\\"api_key\\\":\\\"Zq01hunter\\\"", r"\\\"api_key\\\":\\\"[redacted]\\\""),
+        *((f"{shape}Zx9kQ2vLmN7pT4wR8sYb{'a1' * 10} end", "[redacted] end") for shape in SHAPES),
         ("pass\u200bword=hun\u2060ter2", "password=[redacted]"),
     ],
 )
@@ -117,6 +126,18 @@ def test_a_member_with_the_name_of_a_secret_loses_its_text() -> None:
     before = {"input": {"password": "two words", "apiKey": "x", "max_tokens": 5, "id": SECRET, "user": "alice"}}
     after = {"input": {"password": "[redacted]", "apiKey": "[redacted]", "max_tokens": 5, "id": "[redacted]", "user": "alice"}}  # fmt: skip
     assert default_redactor(before) == after
+
+
+def test_what_is_no_word_of_a_protocol_goes_under_any_name() -> None:
+    before = {
+        "token": "opens-it",
+        "next_token": "aBcDeFgHiJkL",
+        "credentials": "x" * 17,
+        "secret": "word",
+        "db_pwd": "/a/b1",
+    }
+    assert set(default_redactor({"input": before})["input"].values()) == {"[redacted]"}
+    assert redacted_text('PASSWORD="${DB:-hunter22}" DB_PWD=/hunter22').count("[redacted]") == 2
 
 
 def test_lists_and_objects_under_the_name_of_a_secret_lose_their_texts() -> None:

@@ -96,7 +96,7 @@ async def test_copies_and_sessions_taken_over_are_signed(workspace: Path, tmp_pa
         await sessions.export("s1", tmp_path / "s1.zip")
         await sessions.import_session(tmp_path / "s1.zip", session_id="taken", take_over=True)
         await made.sessions("bob").import_session(tmp_path / "s1.zip", take_over=True)
-        assert (await sessions.repair("s1")).done[0] == "the context file was made anew"
+        assert (await sessions.repair("s1")).done[-1].endswith("made anew")
         for session in ("s1", "copy", "taken"):
             assert (await sessions.verify(session)).findings == ()
         assert (await made.sessions("bob").verify("s1")).findings == ()

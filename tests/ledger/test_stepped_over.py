@@ -94,6 +94,46 @@ async def test_a_session_that_was_killed_in_its_first_request_lost_nothing_and_a
     assert await found_in(workspace) == []
 
 
+@pytest.mark.parametrize("anchor", [None, b""])
+async def test_a_session_that_was_killed_in_its_first_commit_lost_nothing_and_alarms_nobody(
+    workspace: Path, ledger: Path, anchor: bytes | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The anchor is written behind the lines of the commit, and made before it is written."""
+    for lines in first_commits(ledger):
+        leave(workspace, ledger, lines, anchor)
+        assert await found_in(workspace) == [("unanchored", False)]
+        assert await warnings_of_next(workspace) == []
+        assert await found_in(workspace) == []
+    assert caplog.messages == []
+
+
+def first_commits(ledger: Path) -> list[list[bytes]]:
+    """Every beginning of a ledger up to the end of its first turn."""
+    lines = ledger.read_bytes().split(b"\n")
+    second_turn = next(n for n, line in enumerate(lines) if b"How are you?" in line)
+    return [lines[:count] for count in range(1, second_turn + 1)]
+
+
+def leave(workspace: Path, ledger: Path, lines: list[bytes], anchor: bytes | None) -> None:
+    """Only these lines and this anchor, for a new process."""
+    shutil.rmtree(context_folder(workspace), ignore_errors=True)
+    ledger.with_name("s1.jsonl").unlink(missing_ok=True)
+    ledger.with_name("s1.head.json").unlink(missing_ok=True)
+    if anchor is not None:
+        ledger.with_name("s1.head.json").write_bytes(anchor)
+    edit(ledger, lambda _: [*lines, b""])
+    open_session._cache = SessionCache()
+
+
+@pytest.mark.parametrize("said", [b"How are you?", b'"request_begin"'])
+async def test_an_anchor_is_missed_as_soon_as_anything_was_said_behind_its_commit(
+    workspace: Path, ledger: Path, said: bytes
+) -> None:
+    ledger.with_name("s1.head.json").unlink()
+    edit(ledger, lambda lines: [*lines[: [n for n, line in enumerate(lines) if said in line][-1] + 1], b""])
+    assert ("unanchored", True) in await found_in(workspace)
+
+
 @pytest.mark.parametrize("why", ["a request ended", "there was one", "a key signs them", "it was handed over"])
 async def test_an_anchor_that_was_due_is_missed(workspace: Path, ledger: Path, why: str) -> None:
     anchor = ledger.with_name("s1.head.json")

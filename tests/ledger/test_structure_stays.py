@@ -434,12 +434,11 @@ async def test_an_answer_with_a_usage_that_cannot_be_is_kept_without_it(workspac
     assert all("usage" not in entry for entry in of_kind(ledger(workspace), "request_end"))
 
 
-@pytest.mark.parametrize("usage", [Usage(input=2**64), Usage.model_construct(input=1.5)], ids=["2**64", "broken"])
-async def test_a_usage_that_a_hook_puts_in_and_no_reader_takes_is_left_out(workspace: Path, usage: Usage) -> None:
+async def test_a_usage_that_a_hook_puts_in_and_no_reader_takes_is_left_out(workspace: Path) -> None:
     class Counter:
         async def on_event(self, event: Any) -> Any:
             if event.event_name() == "post_reasoning":
-                return event.change(message=event.message.with_changes(usage=usage))
+                return event.change(message=event.message.with_changes(usage=Usage(input=2**64)))
             return event
 
     async with agent_of(workspace, ScriptedModel(["answer"]), hooks=[Counter()]) as agent:

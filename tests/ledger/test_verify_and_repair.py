@@ -177,6 +177,7 @@ async def test_repair_makes_copies_anew_and_leaves_the_ledger_as_it_is(agent, wo
         "s.head.json could not be read",
     ]
     assert any("of the ledger notes what was wrong with its end" in line for line in report.done)
+    assert report.done[-1] == "the entry in the list was made anew"
     assert [info.turns for info in await agent.sessions("alice").list()] == [8]
 
 
@@ -185,6 +186,7 @@ async def test_repair_of_a_whole_session_adds_no_line(agent, workspace):
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.name in ("s.log.jsonl", "s.head.json")}
     report = await agent.sessions("alice").repair("s")
     assert report.ok
+    assert report.done == ("nothing wrong was found; the copies were made anew",)
     assert {name: (folder / name).read_bytes() for name in before} == before
     assert list(folder.glob("*.damaged-*")) == []
 

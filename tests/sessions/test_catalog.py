@@ -13,7 +13,7 @@ from harness.sessions.catalog import index, usage
 from harness.sessions.catalog import session_catalog as catalog_module
 from harness.sessions.catalog.usage import read_usage
 from harness.sessions.lines.entries import START
-from harness.sessions.lines.layout import SessionFiles
+from harness.sessions.lines.layout import Owner, SessionFiles
 from harness.sessions.lines.skimming import read_entries, skim
 
 
@@ -458,7 +458,8 @@ async def test_a_session_whose_ledger_cannot_be_read_is_left_out_of_search_and_u
 ):
     await _make(make_tree, talk, "s-1", "s-2")
     whole = {hit.session_id for hit in await catalog.search("e")}
-    files = [(name, SessionFiles.of(folder, name)) for name in ("s-1", "s-2")]
+    names = ("s-1", "s-2")
+    files = [(SessionFiles.of(folder, name), Owner(name, "notes", ("alice",))) for name in names]
     rows = read_usage(files).rows
 
     def failing(path):

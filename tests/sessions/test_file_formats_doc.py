@@ -75,7 +75,7 @@ def test_the_context_file_of_the_example_copies_its_messages(page, example):
 def test_the_list_of_the_example_is_one(page, example, tmp_path):
     raw = _blocks(page, "json")[1].encode().rstrip(b"\n")
     listed = read_index(raw)
-    assert encode_index(listed) == raw
+    assert encode_index(listed, {"agent": "notes", "tenant": ["alice"]}) == raw
     (tmp_path / "s-1.log.jsonl").write_bytes(example)
     assert listed == {"s-1": list_ledger("s-1", tmp_path / "s-1.log.jsonl")}
 

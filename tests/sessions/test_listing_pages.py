@@ -27,7 +27,7 @@ def made(folder: Path, count: int) -> SessionCatalog:
         (folder / f"{name}.log.jsonl").write_bytes(b"x")
         os.utime(folder / f"{name}.log.jsonl", (0, 0))
         listed[name] = Listed(SessionInfo(name, f"Title {number}", "", when, when, 1), Position(2, 1))
-    (folder / "sessions.json").write_bytes(encode_index(listed))
+    (folder / "sessions.json").write_bytes(encode_index(listed, {}))
     return SessionCatalog(folder, "notes", ("alice",))
 
 

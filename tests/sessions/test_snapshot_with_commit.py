@@ -14,6 +14,7 @@ from harness.sessions.tree.reconcile import LedgerWins, reconcile
 from harness.state import SessionKey
 
 KEY = SessionKey((), "a", "s")
+OWNER = "14eb59573e4da437fd5530bcbafa1b84de74aa020e96ab7b6ace112f37e14474"
 
 
 class Talk:
@@ -46,7 +47,8 @@ class Talk:
 
     def position(self, count: int) -> dict[str, Any]:
         tree = self.tree
-        return {"ledgerId": tree.ledger_id, "seq": tree.count, "hash": tree.last_hash, "count": count}
+        place = {"ledgerId": tree.ledger_id, "seq": tree.count, "hash": tree.last_hash, "count": count}
+        return {**place, "owner": OWNER}
 
 
 def texts(snapshot: Snapshot) -> list[str]:

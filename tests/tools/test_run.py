@@ -89,7 +89,9 @@ async def test_an_object_in_the_callers_extra_is_injected(make_scope):
     assert await text_of(f, make_scope("alice", extra={"db": Database("extra")})) == "extra"
 
 
-async def test_an_object_that_is_missing_is_an_error_result_unless_optional(scope):
+async def test_an_object_that_is_missing_is_the_developers_to_read_of_and_an_error_result_unless_optional(
+    scope, caplog
+):
     def need(database: Annotated[Database, Inject]) -> str:
         raise AssertionError
 
@@ -99,7 +101,8 @@ async def test_an_object_that_is_missing_is_an_error_result_unless_optional(scop
     def keep(database: Annotated[Database, Inject] = "default") -> str:
         return database
 
-    assert "this call has no Database" in await text_of(need, scope)
+    assert await text_of(need, scope) == "Error: the tool need is not available now; go on without it"
+    assert "this call has no Database; give one with the call, as RuntimeContext(extra={Database: …})" in caplog.text
     assert await text_of(like, scope) == "None"
     assert await text_of(keep, scope) == "default"
 

@@ -43,6 +43,17 @@ async def test_a_function_sees_the_context_of_its_caller_and_changes_none_of_it(
     assert _WHO.get() == "alice"
 
 
+@pytest.mark.parametrize("error", [StopIteration("x"), GeneratorExit("x")], ids=repr)
+async def test_an_error_that_would_end_the_caller_without_a_word_comes_by_its_name(error: BaseException) -> None:
+    def end() -> None:
+        raise error
+
+    async with asyncio.timeout(30):
+        with pytest.raises(RuntimeError, match=f"{type(error).__name__}: x") as caught:
+            await run_in_own_thread("a test", end)
+    assert caught.value.__cause__ is error
+
+
 async def test_an_error_reaches_the_caller_as_it_was_raised() -> None:
     with pytest.raises(ZeroDivisionError, match="division"):
         await run_in_own_thread("a test", lambda: 1 / 0)

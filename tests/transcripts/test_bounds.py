@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from harness.errors import TranscriptRefused
-from harness.transcripts import database, document, join, page, read, rows, summary, turns, windows
+from harness.transcripts import database, document, join, page, read, rows, standing, summary, turns, windows
 from harness.transcripts import reader as reading
-from harness.transcripts.formats.opencode import _messages
+from harness.transcripts.opening import open_session
 
 
 def session(path: Path, prompts: int) -> Path:
@@ -113,13 +113,14 @@ def test_the_pages_of_a_long_session_of_rows_are_all_of_it(make: Callable[[Path,
 
 def test_a_row_that_went_while_its_session_was_open_is_left_out(tmp_path: Path) -> None:
     path = opencode(tmp_path / "opencode.db", 3)
-    keys = ["m00000", "gone", "m00002"]
-
-    found = database.read_database(path, lambda connection: _messages(connection, keys))
-
-    assert [record and record["info"]["id"] for record in found] == ["m00000", None, "m00002"]
-    source = rows.RowSource(lambda first, stop: found[first:stop], keys)
-    assert [(line.number, line.offset) for line in source.lines()] == [(1, 0), (3, 8192)]
+    source = open_session(path).opened.source
+    connection = sqlite3.connect(path)
+    for change in ("delete from message where id = 'm00001'", "update message set id = 'other' where id = 'm00001'"):
+        connection.execute(change)
+        connection.commit()
+        assert [(line.number, line.offset) for line in source.lines()] == [(1, 0), (3, 8192)]
+        connection.execute("insert or ignore into message(rowid, id, session_id, data) values(2, 'm00001', 's1', '{}')")
+    connection.close()
 
 
 def test_a_database_whose_log_a_crash_left_is_refused_where_it_is_too_large_for_the_memory(
@@ -127,7 +128,7 @@ def test_a_database_whose_log_a_crash_left_is_refused_where_it_is_too_large_for_
 ) -> None:
     path = opencode(tmp_path / "opencode.db", 1)
     (tmp_path / "opencode.db-wal").write_bytes(b"\0" * 64)
-    monkeypatch.setattr(database, "MAX_MERGED", 1000)
+    monkeypatch.setattr(standing, "MAX_MERGED", 1000)
 
     with pytest.raises(TranscriptRefused, match=r"a crash left a log beside it.*more than the 1,000") as refused:
         database.read_database(path, lambda connection: None)

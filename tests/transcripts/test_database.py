@@ -9,6 +9,7 @@ import pytest
 
 from harness.errors import TranscriptRefused
 from harness.transcripts import candidates, read
+from harness.transcripts.database import query, read_database
 
 
 def make(path: Path) -> sqlite3.Connection:
@@ -48,6 +49,19 @@ def test_rows_that_only_the_log_has_are_read_while_the_program_runs(tmp_path: Pa
     assert [turn.text for turn in read(tmp_path / "opencode.db").turns] == ["hello", "again"]
 
     assert before["opencode.db"] == files(tmp_path)["opencode.db"]
+    writer.close()
+
+
+def test_what_a_running_program_commits_between_two_queries_is_not_seen_by_the_second(tmp_path: Path) -> None:
+    writer = make(tmp_path / "opencode.db")
+
+    def counted(connection: sqlite3.Connection) -> list[int]:
+        before = len(query(connection, "select id from message"))
+        say(writer, "s1", before + 1, "meanwhile")
+        return [before, len(query(connection, "select id from message")), len(query(connection, "select id from part"))]
+
+    assert read_database(tmp_path / "opencode.db", counted) == [1, 1, 1]
+    assert read_database(tmp_path / "opencode.db", counted) == [2, 2, 2]
     writer.close()
 
 

@@ -143,4 +143,4 @@ def test_what_was_redacted_is_not_in_the_page(tmp_path: Path) -> None:
     lines = [said(1, "take it"), answered(2, "m1", call("c1", command="login", cookie="c0ffee-secret"))]
     html, page = page_of(sample(tmp_path, lines), tmp_path, redaction=Redaction(keys=("cookie",)))
     assert "c0ffee" not in html
-    assert "Redacted before it was written: 1 places." in page.text
+    assert "Redacted before it was written: 1 place." in page.text

@@ -113,6 +113,12 @@ def test_each_target_tells_what_it_does_not_keep_and_nothing_else(tmp_path: Path
     assert {name for left in told.values() for name in left} == {feature}
 
 
+@pytest.mark.parametrize("target", sorted(HUB | PENGUIN | {"claude"}))
+def test_an_answer_of_which_nothing_has_a_place_is_told_as_empty(tmp_path: Path, target: str) -> None:
+    before = made(tmp_path, turn("answer", {"type": "provider.error", "code": 500}))
+    assert export(before, target, tmp_path / "out").left_out == {"foreign blocks": 1, "empty": 1}
+
+
 def test_the_table_has_all_that_is_looked_for() -> None:
     assert set(TELL) >= FEATURES
 
@@ -165,7 +171,7 @@ ON_PAGES = {
     "session usage": b"99 output",
     "title": b"A walk",
     "branch": b"trunk",
-    "findings": b"1 findings while the file was read, the first in lines 4",
+    "findings": b"1 finding while the file was read, the first in line 4.",
 }
 
 

@@ -1,7 +1,9 @@
 """penguin-harness shards and envelopes: written by its rules, readable by its reader."""
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,6 +12,7 @@ from sample_session import SESSION, answered, call, lines_of, result, said, samp
 
 from harness.transcripts import read
 from harness.transcripts.export import export
+from harness.transcripts.formats.penguin import id_in_file
 
 TOOLS = ("tool_calls", "tool_results", "results_matched", "results_orphan", "calls_open", "failed_results")
 SAME = (
@@ -92,10 +95,17 @@ def test_a_summary_at_the_very_end_begins_no_shard(tmp_path: Path) -> None:
     assert [turn.kind for turn in read(made.out).turns] == ["prompt", "answer", "compaction"]
 
 
+def in_file(blocks: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The blocks with the ids that they have in a file, without the place of the line."""
+    return [{**block, "id": id_in_file(block["id"])} if "id" in block else block for block in blocks]
+
+
 def test_its_own_sessions_have_the_same_turns_afterwards(shared: Path, tmp_path: Path) -> None:
     before = read(shared / "traces/penguin/session-2026-07-18-11-10-22-3f8a1c2d_001.jsonl")
     after = read(export(before, "penguin", tmp_path / "out").out)
-    assert [(turn.kind, turn.blocks) for turn in after.turns][:-1] == [(t.kind, t.blocks) for t in before.turns][:-1]
+    assert [(turn.kind, in_file(turn.blocks)) for turn in after.turns][:-1] == [
+        (turn.kind, in_file(turn.blocks)) for turn in before.turns
+    ][:-1]
     assert after.turns[-1].text == "[context_summary]\nhello.txt was created.\n[/context_summary]"
 
 

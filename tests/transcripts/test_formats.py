@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -170,6 +171,52 @@ def test_gemini_lines_replace_take_back_and_start_anew(tmp_path: Path) -> None:
     assert [turn.text for turn in read(path).turns] == ["only this"]
 
 
+TORN = '{"id":"%s","timestamp":"2026-04-29T21:39:33.155Z","type":"us'
+
+
+@pytest.mark.parametrize(
+    ("lines", "left", "at"),
+    [
+        pytest.param(["a", "TORN x", "b", "c", "REWIND x", "d"], ["a", "d"], 6, id="its line is torn"),
+        pytest.param(["a", "TORN x", "b", "TORN y", "c", "REWIND x", "d"], ["a", "b", "d"], 7, id="one of two torn"),
+        pytest.param(
+            ["a", "TORN x", "b", "TORN y", "c", "REWIND y", "d", "REWIND x"], ["a"], 9, id="one torn after another"
+        ),
+        pytest.param(["a", "TORN x", "b", "REWIND b", "c", "REWIND x", "d"], ["a", "d"], 7, id="behind a known one"),
+        pytest.param(["a", "b", "TORN x", "c", "REWIND b", "d", "e", "REWIND x"], ["a", "d", "e"], 9, id="taken"),
+        pytest.param(["a", "b", "REWIND x", "d"], ["a", "b", "d"], 4, id="it is nowhere"),
+        pytest.param(["a", "TORN x", "b", "SET c", "d", "REWIND x"], ["c", "d"], 7, id="from before a checkpoint"),
+    ],
+)
+def test_a_step_back_to_a_line_that_cannot_be_read_is_told_with_its_place_and_takes_back_what_is_surely_behind_it(
+    tmp_path: Path, lines: list[str], left: list[str], at: int
+) -> None:
+    made: list[Any] = []
+    for line in lines:
+        what, _, key = line.rpartition(" ")
+        forms = {"": said(key, key), "TORN": TORN % key, "REWIND": {"$rewindTo": key}}
+        made.append({"$set": {"messages": [said(key, key)]}} if what == "SET" else forms[what])
+    path = tmp_path / "session-1.jsonl"
+    path.write_text("".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in gemini(*made)))
+
+    found = read(path)
+
+    assert [turn.text for turn in found.turns if turn.text in "abcde"] == left
+    told = [warning for warning in found.warnings if warning.kind == "missing_entry"]
+    assert told[-1].line == at
+    assert "$rewindTo" in told[-1].text
+
+
+@pytest.mark.parametrize("target", [7, None, {}, ["a"], ""])
+def test_a_step_back_to_what_is_no_id_takes_nothing_back_and_is_told(tmp_path: Path, target: object) -> None:
+    path = write(tmp_path / "session-1.jsonl", *gemini(said("a", "first"), {"$rewindTo": target}))
+
+    found = read(path)
+
+    assert [turn.text for turn in found.turns] == ["first"]
+    assert [(warning.kind, warning.line) for warning in found.warnings] == [("missing_entry", 3)]
+
+
 def test_gemini_results_stand_in_their_calls_and_an_open_one_stays_open(tmp_path: Path) -> None:
     response = [{"functionResponse": {"id": "c1", "name": "ls", "response": {"output": "a.txt"}}}]
     calls = [
@@ -207,12 +254,17 @@ def test_penguin_shards_are_one_session_whichever_is_named() -> None:
 
 
 def test_penguin_call_ids_that_come_again_are_paired_within_their_request() -> None:
-    results = [block for turn in read(PENGUIN).turns for block in turn.of_type("toolResult")]
+    turns = read(PENGUIN).turns
+    calls = [block["id"] for turn in turns for block in turn.of_type("toolUse")]
+    results = [block for turn in turns for block in turn.of_type("toolResult")]
 
-    assert [(block["id"], block["content"][0]["text"], block["isError"]) for block in results] == [
-        ("call_0", "alpha", False),
-        ("call_0#2", "[tool failed]", True),
+    assert [(block["content"][0]["text"], block["isError"]) for block in results] == [
+        ("alpha", False),
+        ("[tool failed]", True),
     ]
+    assert [block["id"] for block in results] == calls
+    assert len(set(calls)) == 2
+    assert all(re.fullmatch(r"b\d+-call_0", key) for key in calls)
 
 
 def test_penguin_windows_reach_over_the_shards() -> None:

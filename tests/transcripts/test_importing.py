@@ -38,8 +38,9 @@ async def test_the_report_counts_what_came_and_what_did_not(tmp_path: Path) -> N
     _, made = await imported(sample(tmp_path), tmp_path / "s")
     assert made.to_dict() == {
         "sessionId": "new",
-        "messages": 8,
+        "messages": 7,
         "prompts": 3,
+        "harnessTexts": 1,
         "openCalls": 1,
         "compactions": 1,
         "leftOut": {"sidechain": 2, "queued marks": 1},
@@ -129,8 +130,8 @@ async def test_text_of_a_harness_is_logged_and_not_shown_to_the_model(tmp_path: 
     tree, _ = await imported(sample(tmp_path, lines), tmp_path / "s")
     assert texts(tree) == [("user", "Hi."), ("assistant", "Hello.")]
     assert [line["via"] for line in lines_of(tree.files.ledger) if line["type"] == "message"] == [
-        "hook",
         "user",
+        "hook",
         "model",
     ]
 
@@ -191,7 +192,7 @@ async def test_an_import_that_is_cut_off_leaves_no_session_and_can_be_made_again
     assert [path.name for path in folder.glob("*/*.log.jsonl")] == ["new.log.jsonl"]
 
     fresh, made = await imported(transcript, folder)
-    assert (made.messages, len(fresh.messages())) == (8, 3)
+    assert (made.messages, len(fresh.messages())) == (7, 3)
     assert verify_session(fresh.files, Owner("new", "a", ())).ok
 
 

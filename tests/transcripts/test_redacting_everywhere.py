@@ -44,7 +44,7 @@ def with_a_secret_everywhere(folder: Path) -> Transcript:
     s = SECRET
     given = {"deep": [{"deeper": {s: f"x {s}"}}], "json": json.dumps({"a": s}), "twice": json.dumps(json.dumps([s]))}
     opaque = {"provider": "p", "data": {"type": "thinking", "thinking": s, "note": {s: s}}}
-    media = {"mediaType": "image/png", "bytes": 3, "name": f"{s}.png"}
+    media = {"mediaType": f"image/{s}", "bytes": 3, "name": f"{s}.png"}
     lines = [
         said("prompt", text(f"the word is {s}"), number=1, name=s),
         said("queued", text(s), number=2),
@@ -54,12 +54,17 @@ def with_a_secret_everywhere(folder: Path) -> Transcript:
             *("answer", {"type": "thinking", "text": s, "opaque": opaque}, text(f"```{s}\n{s}\n```")),
             {"type": "toolUse", "id": f"call {s}", "name": f"tool {s}", "input": given},
             {"type": "provider.error", "error": s, s: s},
+            {"type": f"kind {s}", "x": 1},
             number=5,
             model=f"model {s}",
             provider=f"of {s}",
             stop=s,
         ),
-        said("results", {"type": "toolResult", "id": f"call {s}", "name": f"tool {s}", "content": [text(s)]}, number=6),
+        said(
+            "results",
+            {"type": "toolResult", "id": f"call {s}", "name": f"tool {s}", "content": [text(s), {"type": s}]},
+            number=6,
+        ),
         said(
             "orphan",
             {"type": "toolResult", "id": s, "name": s, "content": [{"type": "image", "media": media}]},

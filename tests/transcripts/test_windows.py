@@ -2,7 +2,8 @@
 
 import json
 import pickle
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+sys.path.insert(0, str(Path(__file__).parent))
+from growing import KINDS as GROWING
+
 from harness.errors import ConfigError
-from harness.transcripts import Page, candidates, join, page, read, stitched
+from harness.transcripts import Page, Turn, candidates, join, page, read, stitched
 from harness.transcripts.lines import MAX_LINE
 
 CAP = 20_000
@@ -104,6 +108,22 @@ def test_joined_windows_are_the_full_read_for_any_lines(tmp_path: Path, lines: l
 
     assert join(backwards(path, None, window)) == whole
     assert join(forwards(path, None, window)) == whole
+
+
+@pytest.mark.parametrize("kind", GROWING)
+def test_calls_and_results_have_the_same_ids_on_a_page_and_in_the_whole(tmp_path: Path, kind: str) -> None:
+    session = GROWING[kind](tmp_path)
+    session.say(24)
+    whole = read(session.path, cap=CAP).turns
+
+    for pages in (backwards(session.path, None, 4096), forwards(session.path, None, 4096)):
+        assert ids(turn for one in pages for turn in one.turns) == ids(whole)
+    told = [key for _, keys in ids(whole) for key in keys]
+    assert len(told) == 2 * len(set(told))  # a call and its result
+
+
+def ids(turns: Iterable[Turn]) -> list[tuple[str, list[str]]]:
+    return [(turn.key, [block["id"] for block in turn.blocks if block.get("id")]) for turn in turns]
 
 
 def test_pages_begin_and_end_at_whole_turns(tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ import json
 import os
 import pickle
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -17,6 +19,8 @@ from harness.errors import FileMissing, HarnessError, TranscriptRefused
 from harness.filesystem import pool
 from harness.transcripts import in_worker, page, read
 from harness.transcripts import worker as module
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def session(path: Path) -> Path:
@@ -154,3 +158,28 @@ async def test_a_call_that_is_cancelled_before_its_worker_runs_leaves_none_behin
         job.run()
 
     assert await in_worker(len, "abc") == 3
+
+
+BUSY = """
+import asyncio
+from harness.transcripts import in_worker
+work = "import os, sys, time\\nprint(os.getpid(), file=sys.stderr, flush=True)\\n{}"
+asyncio.run(in_worker(exec, work))
+"""
+
+
+@pytest.mark.parametrize("work", ["time.sleep(600)", "while True: pass"])
+def test_a_worker_ends_with_who_started_it_whatever_it_does(work: str) -> None:
+    process = subprocess.Popen([sys.executable, "-c", BUSY.format(work)], cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    worker = int(process.stderr.readline())
+    process.kill()
+    try:
+        _, rest = process.communicate(timeout=60)  # the worker holds the other end too, for as long as it lives
+    except subprocess.TimeoutExpired:
+        os.kill(worker, signal.SIGKILL)
+        raise
+    assert rest == ""
+
+
+async def test_ctrl_c_at_a_terminal_does_not_reach_a_worker() -> None:
+    assert await in_worker(os.getsid, 0) != os.getsid(0)

@@ -5,6 +5,7 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -120,6 +121,30 @@ async def test_the_page_of_a_request_is_read_in_parts_from_its_end(
             link = found[1] if found else ""
     assert len(parts) > 1
     assert len({key for part in parts for key in part}) == sum(map(len, parts)) == logged
+
+
+async def test_the_twin_of_a_request_tells_its_lines_in_bounded_parts_from_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, seen = await last_request(chosen, tmp_path)
+    expected = [{"key": key, "sent": sent} for key, sent in seen.marks]
+    assert {each["sent"] for each in expected} == {True, False}
+    monkeypatch.setattr("harness.viewer.api._MARKED", 20)
+    parts, start = list[list[dict[str, Any]]](), 0
+    async with opened(file) as (client, path):
+        while True:
+            link = f"/api{path}/requests/{seen.context.request}"
+            twin = (await client.get(link, params={"from": start} if start else {})).json()
+            parts.insert(0, twin["log"])
+            start += len(twin["log"])
+            assert twin.get("logLeftOut", 0) == len(expected) - start
+            if "logLeftOut" not in twin:
+                break
+        beyond = (await client.get(link, params={"from": 10**8})).json()
+        assert (await client.get(link, params={"from": "x"})).status_code == 400
+    assert (beyond["log"], "logLeftOut" in beyond) == ([], False)
+    assert [each for part in parts for each in part] == expected
+    assert max(map(len, parts)) == 20
 
 
 async def test_approvals_and_sub_agents_are_among_the_decisions_and_the_turns(tmp_path: Path) -> None:

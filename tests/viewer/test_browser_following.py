@@ -178,10 +178,9 @@ def test_the_rest_of_a_long_turn_comes_where_its_link_was(
     calls = [call(call_id=f"t{number}", command=f"run number {number}") for number in range(150)]
     tab.open(serve(write(tmp_path / "s.jsonl", [prompt("hi"), answer(calls)])))
     tab.page.keyboard.press("e")
-    for _ in range(2):
+    for shown in (120, 150):
         tab.page.locator("a.rest").last.click()
-        tab.page.wait_for_timeout(200)
-    tab.until("() => document.querySelectorAll('.turn .call').length === 150")
+        tab.until("(shown) => document.querySelectorAll('.turn .call').length === shown", shown)
     assert tab.page.locator("a.rest").count() == 0
     assert tab.page.get_by_text("run number 149").last.is_visible()
 

@@ -9,8 +9,11 @@ from pathlib import Path
 from harness.filesystem import disk
 from harness.messages import MessageDict
 from harness.sessions.ledger.reading import active_path
+from harness.sessions.lines.anchor import read_anchor
 from harness.sessions.lines.blobs import read_blob, try_expand
 from harness.sessions.lines.entries import Entry, EntryDict, parse_line
+from harness.sessions.lines.layout import SessionFiles
+from harness.sessions.lines.second_header import may_have_another
 from harness.sessions.lines.skimming import LONGEST, cut_short, skim, uncut
 from harness.sessions.view.turns import is_settled
 
@@ -48,25 +51,32 @@ def lines_backwards(path: Path) -> Iterator[tuple[int, bytes]]:
         yield 0, b"".join(reversed(rest))
 
 
-def read_history(ledger: Path, blobs: Path, last_n: int) -> Iterator[MessageDict]:
+def read_history(files: SessionFiles, last_n: int) -> Iterator[MessageDict]:
     """The last messages of the active branch, oldest first; see `read_told`. Blocking."""
-    return (line["message"] for line in read_told(ledger, blobs, last_n))
+    return (line["message"] for line in read_told(files, last_n))
 
 
-def read_told(ledger: Path, blobs: Path, last_n: int) -> Iterator[EntryDict]:
+def read_told(files: SessionFiles, last_n: int) -> Iterator[EntryDict]:
     """The lines of the last messages of the active branch, oldest first; they are found from the end of the file.
 
     Left out: what hooks put in for the model, partial text, output of requests that failed. Each
     message is read when its turn comes, so that many large ones need not be held. Blocking.
     """
-    walk = _Walk(ledger, last_n)
-    if not walk.run():
-        walk = _Walk(ledger, last_n)
+    walk = _Walk(files.ledger, last_n)
+    if _ends_with_anothers(files) or not walk.run():
+        walk = _Walk(files.ledger, last_n)
         walk.run_over_damage()
     for entry in reversed(walk.found):
-        data = {**uncut(entry, ledger)}
-        try_expand(data, partial(read_blob, blobs))
+        data = {**uncut(entry, files.ledger)}
+        try_expand(data, partial(read_blob, files.blobs))
         yield data
+
+
+def _ends_with_anothers(files: SessionFiles) -> bool:
+    """Whether the newest line may be of another ledger; where the anchor's end is, a writer of this one was."""
+    anchor, found = read_anchor(files.anchor), disk.mark(files.ledger)
+    known = anchor.bytes if anchor and found and anchor.bytes <= found.size else 0
+    return may_have_another(files.ledger, known)
 
 
 class _Walk:
@@ -79,7 +89,7 @@ class _Walk:
         self._committed: set[str] = set()
 
     def run(self) -> bool:
-        """False if a line of the branch is missing."""
+        """False if a line of the branch is missing, or another ledger's are in the way."""
         parent: str | None = None
         for offset, raw in lines_backwards(self._ledger):
             if len(self.found) >= self._wanted:
@@ -87,6 +97,8 @@ class _Walk:
             data = parse_line(raw)
             if data is None or parent not in (None, data["id"]):
                 continue
+            if offset and data["type"] == "header":
+                return False
             self._take(Entry(data, 0, offset, len(raw)))
             parent = data.get("parentId")
             if parent is None:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from harness.errors import FileMissing, InvalidId, PersistenceError, SessionNotFound
+from harness.errors import FileMissing, InvalidId, PersistenceError, SessionDamaged, SessionNotFound
 from harness.filesystem import disk
 from harness.filesystem.disk import DirItem
 from harness.ids import check_id, decode_name, timestamp
@@ -24,13 +24,15 @@ from harness.sessions.catalog.search import message_text
 from harness.sessions.lines.anchor import read_anchor
 from harness.sessions.lines.entries import Entry, Position, Tail, parse_line
 from harness.sessions.lines.headers import read_first_line
-from harness.sessions.lines.layout import ANCHOR_SUFFIX, LEDGER_SUFFIX, SessionFiles
+from harness.sessions.lines.layout import ANCHOR_SUFFIX, CONTEXT_SUFFIX, LEDGER_SUFFIX, SNAPSHOTS, SessionFiles
 from harness.sessions.lines.skimming import skim
+from harness.sessions.lines.traces import find_trace
 from harness.sessions.view.turns import opens_turn
 from harness.text import dumps, read_json
 
 __all__ = [
     "HANDOFF",
+    "INDEX",
     "Listed",
     "SessionInfo",
     "counted_on",
@@ -47,6 +49,8 @@ __all__ = [
     "title_of",
 ]
 
+INDEX = "sessions.json"
+"""The name of the file."""
 HANDOFF = "handoff"
 """A field of a text block that says: this tells of another session, and is no word of the person."""
 _TITLE = 80
@@ -104,11 +108,11 @@ def title_of(text: str) -> str:
     return lines[0][:_TITLE] if lines else ""
 
 
-def encode_index(listed: Mapping[str, Listed]) -> bytes:
-    """The bytes of the file."""
+def encode_index(listed: Mapping[str, Listed], whose: Mapping[str, Any]) -> bytes:
+    """The bytes of the file; `whose` are the fields that say to which agent and tenant the sessions belong."""
     sessions = {key: _stored(listed[key].info) for key in sorted(listed)}
     counted = {key: place._asdict() for key in sorted(listed) if (place := listed[key].counted)}
-    return dumps({"version": 1, "sessions": sessions, "counted": counted})
+    return dumps({"version": 1, **whose, "sessions": sessions, "counted": counted})
 
 
 def parse_index(raw: bytes) -> dict[str, SessionInfo] | None:
@@ -117,8 +121,11 @@ def parse_index(raw: bytes) -> dict[str, SessionInfo] | None:
     return None if listed is None else {key: each.info for key, each in listed.items()}
 
 
-def read_index(raw: bytes) -> dict[str, Listed] | None:
-    """The same with the positions up to which turns were counted; older versions wrote none."""
+def read_index(raw: bytes, whose: Mapping[str, Any] | None = None) -> dict[str, Listed] | None:
+    """The same with the positions up to which turns were counted; older versions wrote none.
+
+    Raises `SessionDamaged` for a list that says it is another's than `whose`; those of older versions do not say.
+    """
     try:
         data = read_json(raw)
     except ValueError:
@@ -126,6 +133,8 @@ def read_index(raw: bytes) -> dict[str, Listed] | None:
     sessions = data.get("sessions") if isinstance(data, dict) else None
     if not isinstance(sessions, dict):
         return None
+    if whose and (others := {key: data[key] for key in whose if key in data and data[key] != whose[key]}):
+        raise SessionDamaged(f"it belongs to {others}, not to {dict(whose)}; move it back where it came from")
     infos = [_info(key, value) for key, value in sessions.items()]
     counted = data.get("counted")
     places: dict[str, Any] = counted if isinstance(counted, dict) else {}
@@ -144,25 +153,31 @@ def session_files(folder: Path) -> dict[str, DirItem]:
 
 
 def lost_sessions(folder: Path) -> list[str]:
-    """The sessions of a folder whose ledger is gone: their anchor knows of one. Blocking.
+    """The sessions of a folder whose ledger is gone: an anchor, a context file, a snapshot or the list knows of one.
 
-    An id that was too long for the name of a file is nowhere to be read then, and is not among them.
+    An id that was too long for the name of a file is nowhere to be read then, and is not among them. Blocking.
     """
-    there = session_files(folder)
-    names = (item.name.removesuffix(ANCHOR_SUFFIX) for item in disk.list_folder(folder) if _is_anchor(item))
-    ids = (decode_name(name) for name in names)
-    return [
-        each for each in ids if each is not None and each not in there and _is_missed(SessionFiles.of(folder, each))
-    ]
+    there, listed = session_files(folder), _listed_in(folder)
+    names = [item.name for item in disk.list_folder(folder) if not item.is_dir]
+    known = {name.removesuffix(end) for name in names for end in (ANCHOR_SUFFIX, CONTEXT_SUFFIX) if name.endswith(end)}
+    known |= {item.name for item in disk.list_folder(folder.parent / SNAPSHOTS) if item.is_dir}
+    ids = {each for name in known if (each := decode_name(name)) is not None} | listed
+    return sorted(
+        each for each in ids - there.keys() if _is_missed(SessionFiles.of(folder, each), listed=each in listed)
+    )
 
 
-def _is_anchor(item: DirItem) -> bool:
-    return item.name.endswith(ANCHOR_SUFFIX) and not item.is_dir
+def _listed_in(folder: Path) -> set[str]:
+    try:
+        return {*(read_index(disk.read(folder / INDEX)) or {})}
+    except (FileMissing, PersistenceError):
+        return set()
 
 
-def _is_missed(files: SessionFiles) -> bool:
+def _is_missed(files: SessionFiles, *, listed: bool) -> bool:
     anchor = read_anchor(files.anchor)
-    return anchor is not None and anchor.count > 0 and not disk.mark(files.removed)
+    known = anchor.count > 0 if anchor else listed
+    return (known or find_trace(files) is not None) and not disk.mark(files.removed)
 
 
 def info_of_file(session_id: str, item: DirItem) -> SessionInfo:

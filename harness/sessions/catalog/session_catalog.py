@@ -17,15 +17,18 @@ from harness.errors import (
     HarnessError,
     PersistenceError,
     SessionBusy,
+    SessionDamaged,
     SessionNotFound,
 )
 from harness.filesystem import disk, pool
 from harness.filesystem.disk import DirItem
 from harness.filesystem.locks import FileLock
+from harness.filesystem.namespaces import check_tenant_file
 from harness.ids import timestamp
 from harness.messages import MessageDict
 from harness.sessions.catalog.history import read_history, read_told
 from harness.sessions.catalog.index import (
+    INDEX,
     Listed,
     SessionInfo,
     counted_on,
@@ -40,13 +43,13 @@ from harness.sessions.catalog.index import (
     title_of,
 )
 from harness.sessions.catalog.search import SearchHit, rank, search_ledger, search_words
-from harness.sessions.checking.strict import gone_is_not_found
+from harness.sessions.checking.strict import gone_is_not_found, not_found
 from harness.sessions.ledger.deleting import remove_session
-from harness.sessions.lines.anchor import read_anchor
 from harness.sessions.lines.entries import EntryDict
-from harness.sessions.lines.headers import checked_header, read_first_line
+from harness.sessions.lines.headers import require_owner
 from harness.sessions.lines.layout import Owner, SessionFiles
 from harness.sessions.lines.skimming import read_entries
+from harness.sessions.view.query import checked_query
 from harness.text import dumps
 
 __all__ = ["SessionCatalog"]
@@ -100,6 +103,7 @@ class SessionCatalog:
         self._lock = threading.Lock()
         self._told = False
         self._unread: set[str] = set()
+        self._whose = {"agent": agent, "tenant": [*namespace]}
 
     async def list(
         self, limit: int | None = None, after: str | None = None, *, newest_first: bool = False
@@ -108,7 +112,9 @@ class SessionCatalog:
 
         An index that is damaged, or lacks a session, is made right on the way, where it can be written to. After a
         process was killed `turns` may stay too small for the turns it had not written yet, until the next one.
+        What is another owner's is listed as one that cannot be read. Raises `SessionDamaged` where the folder is.
         """
+        await pool.run(self._check_folder)
         try:
             infos = await self._write_changes()
         except PersistenceError as error:
@@ -120,6 +126,7 @@ class SessionCatalog:
 
     async def lost(self) -> builtins.list[str]:
         """The ids of sessions whose ledger is gone, although nobody deleted them; `list` does not have them."""
+        await pool.run(self._check_folder)
         return await pool.run(lost_sessions, self.folder)
 
     async def exists(self, session_id: str) -> bool:
@@ -139,7 +146,7 @@ class SessionCatalog:
     async def read_lines(self, session_id: str, last_n: int) -> AsyncIterator[EntryDict]:
         """The same, each as its line of the ledger has it: with the time at which it was written."""
         files = await pool.run(self._checked, session_id)
-        lines = read_told(files.ledger, files.blobs, last_n)
+        lines = read_told(files, last_n)
         while part := await pool.run(_some, lines, files, session_id):
             for line in part:
                 yield line
@@ -147,35 +154,42 @@ class SessionCatalog:
     async def search(self, query: str, limit: int = 10, session_id: str | None = None) -> builtins.list[SearchHit]:
         """The best matches for the words of `query`, in all sessions or in one; best first.
 
-        A message matches that holds any of the words, as a part of a word too; case does not matter.
+        A message matches that holds any of the words, as a part of a word too; case does not matter. Searches of one
+        tenant take turns. Raises `ConfigError` for a query that is longer than can be looked for in time.
         """
-        words = search_words(query)
+        words = search_words(checked_query(query))
         if not words:
             return []
         if session_id is not None:
             there = await self.exists(session_id)
-            return rank(await pool.run(self._search_one, session_id, words), limit) if there else []
+            found = await pool.run_alone(self._namespace, self._search_one, session_id, words) if there else []
+            return rank(found, limit)
         hits: builtins.list[SearchHit] = []
         for each in await pool.run(session_files, self.folder):
-            hits = rank([*hits, *await pool.run(self._search_any, each, words)], limit)
+            hits = rank([*hits, *await pool.run_alone(self._namespace, self._search_any, each, words)], limit)
         return hits
 
     async def delete(self, session_id: str, *, timeout: float = 30) -> bool:
         """Remove a session with all its files; False if there was none. Waits for its writer.
 
         The id of the ledger stays behind, so that a snapshot which is kept elsewhere cannot bring it back.
-        Raises `SessionBusy` when a call keeps the session longer than `timeout`.
+        Raises `SessionBusy` when a call keeps the session longer than `timeout`, and `SessionDamaged`, with nothing
+        removed, where it is another owner's.
         """
         files = self._files(session_id)
-        lock = FileLock(files.lock)
+        await pool.run(self._check_folder)
+        lock = FileLock(files.lock, barrier=files.barrier)
         await lock.acquire(timeout)
         try:
-            existed = await remove_session(lock, files, session_id)
+            existed = await remove_session(lock, files, self._owner(session_id))
             self._changes.pop(session_id, None)
         except BaseException:
             lock.release()
             raise
-        lock.unlink_and_release()
+        try:
+            lock.unlink_and_release()
+        except PersistenceError as error:  # the session is gone, and that a lock's file is there means nothing
+            _log.warning("session %r is deleted, and the file of its lock stayed behind: %s", session_id, error)
         await self.flush_or_tell()
         return existed
 
@@ -189,7 +203,7 @@ class SessionCatalog:
 
     async def renew(self, session_id: str) -> None:
         """Make the entry of a session in the list anew from its ledger, by reading all of it."""
-        listed = await pool.run(list_ledger, session_id, self._files(session_id).ledger)
+        listed = await pool.run(self._list_own, session_id)
         self._note(session_id, _Change(listed))
         await self.flush()
 
@@ -261,26 +275,30 @@ class SessionCatalog:
     def _files(self, session_id: str) -> SessionFiles:
         return SessionFiles.of(self.folder, session_id)
 
+    def _owner(self, session_id: str) -> Owner:
+        return Owner(session_id, self._agent, self._namespace)
+
+    def _check_folder(self) -> None:
+        """Raise `SessionDamaged` where the tenant's folder, with what is in it, is another's, moved or linked here."""
+        check_tenant_file(self.folder.parent.parent.parent, self._namespace)
+
     def _checked(self, session_id: str) -> SessionFiles:
+        """Every reading of one session begins here."""
+        self._check_folder()
         files = self._files(session_id)
-        found = disk.mark(files.ledger)
-        try:
-            first = read_first_line(files.ledger) if found and found.size else None
-        except FileMissing:  # deleted meanwhile
-            first = None
-        if first is None:
-            raise SessionNotFound(
-                f"there is no session {session_id!r} of this user with agent {self._agent!r}; "
-                "list the sessions to see which there are"
-            )
-        owner = Owner(session_id, self._agent, self._namespace)
-        checked_header(files.ledger, first, owner, read_anchor(files.anchor))
+        if not require_owner(files, self._owner(session_id)):
+            raise not_found(session_id)
         return files
+
+    def _list_own(self, session_id: str) -> Listed:
+        files = self._files(session_id)
+        require_owner(files, self._owner(session_id))
+        return list_ledger(session_id, files.ledger)
 
     def _history(self, session_id: str, last_n: int) -> builtins.list[MessageDict]:
         files = self._checked(session_id)
         with gone_is_not_found(files, session_id):
-            return [*read_history(files.ledger, files.blobs, last_n)]
+            return [*read_history(files, last_n)]
 
     def _search_one(self, session_id: str, words: tuple[str, ...]) -> builtins.list[SearchHit]:
         try:
@@ -298,7 +316,7 @@ class SessionCatalog:
 
     @property
     def _index(self) -> Path:
-        return self.folder / "sessions.json"
+        return self.folder / INDEX
 
     def _merge(self, changes: _Changes) -> dict[str, SessionInfo]:
         """Bring index, files and changes together, while the lock is held; write the index if it was not right."""
@@ -311,11 +329,15 @@ class SessionCatalog:
 
     def _merged(self, changes: _Changes, *, rebuild: bool) -> tuple[dict[str, SessionInfo], bytes | None]:
         """The list, and the bytes of its file where they are not there yet; `rebuild` sets a damaged one aside."""
-        raw, known = self._read_index(rebuild)
+        try:
+            raw, known = self._read_index(rebuild)
+        except SessionDamaged as error:
+            _log.warning("the list of sessions %s is neither read nor written: %s", self._index, error)
+            raw, known, changes = None, {}, {}
         files = session_files(self.folder)
         current = ((key, self._current(key, item, known.get(key), changes)) for key, item in files.items())
         listed = {key: found for key, found in current if found is not None}
-        fresh = encode_index(listed)
+        fresh = raw if raw is None else encode_index(listed, self._whose)
         infos = {key: found.info for key, found in listed.items()}
         unread = {key: info_of_file(key, item) for key, item in files.items() if key not in infos}
         # What was written since is seen by the time of the file, without reading it.
@@ -328,7 +350,7 @@ class SessionCatalog:
             raw = disk.read(self._index)
         except FileMissing:
             return b"", {}
-        known = read_index(raw)
+        known = read_index(raw, self._whose)
         if known is None and rebuild:
             aside = disk.set_aside(self._index)
             _log.warning("the list of sessions was damaged; it was kept as %s and made anew from the sessions", aside)
@@ -338,7 +360,7 @@ class SessionCatalog:
         """The entry of one session among others; None where its ledger cannot be read, which is logged once."""
         noted, path = changes.get(key, ()), self.folder / item.name
         try:
-            listed = known or list_ledger(key, path)
+            listed = known or self._list_own(key)
             for change in noted:
                 listed = change.apply(listed)
             # An entry that was made just now has them all.

@@ -16,10 +16,9 @@ from typing import Any, TypeAlias
 
 from harness.errors import FileMissing, HarnessError
 from harness.sessions.catalog.prices import find_price
-from harness.sessions.lines.entries import EntryDict, parse_line
-from harness.sessions.lines.formats import refuse_later
-from harness.sessions.lines.headers import read_first_line
-from harness.sessions.lines.layout import SessionFiles
+from harness.sessions.lines.entries import EntryDict
+from harness.sessions.lines.headers import require_owner
+from harness.sessions.lines.layout import Owner, SessionFiles
 from harness.sessions.lines.skimming import read_entries
 
 __all__ = ["Pricer", "RequestUsage", "UsageReport", "UsageTotal", "read_usage", "report_of", "requests_in"]
@@ -157,24 +156,24 @@ class UsageReport:
         return found | ({"requests": [row.to_dict() for row in self.rows]} if rows else {})
 
 
-def read_usage(files: Sequence[tuple[str, SessionFiles]], price: Pricer | None = None) -> UsageReport:
+def read_usage(places: Sequence[tuple[SessionFiles, Owner]], price: Pricer | None = None) -> UsageReport:
     """The report over these sessions, in a worker; each ledger is read whole, one after the other.
 
-    Damage is stepped over; a session that was deleted meanwhile is left out, and so is one that cannot be read, if
-    there are others.
+    Damage is stepped over; a session that was deleted meanwhile is left out, and so is one that cannot be read, or is
+    another owner's, if there are others; of one alone it raises why.
     """
     rows: list[RequestUsage] = []
-    for session_id, place in files:
+    for files, owner in places:
         try:
-            refuse_later(parse_line(read_first_line(place.ledger)) or {}, place.ledger)
-            lines = (entry.data for entry in read_entries(place.ledger))
-            rows.extend(requests_in(session_id, lines, price or find_price))
+            require_owner(files, owner)
+            lines = (entry.data for entry in read_entries(files.ledger))
+            rows.extend(requests_in(owner.session, lines, price or find_price))
         except FileMissing:
             continue
         except HarnessError as error:  # its cost is not known; that of the others is
-            if len(files) == 1:
+            if len(places) == 1:
                 raise
-            _log.warning("session %r was left out of the usage: %s", session_id, error)
+            _log.warning("session %r was left out of the usage: %s", owner.session, error)
     return report_of(rows)
 
 

@@ -6,7 +6,7 @@ damage, so that one bad line hides nothing that follows it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from harness.sessions.checking.findings import Finding, Kind, missing_lines
 from harness.sessions.checking.line_table import LineTable
@@ -37,16 +37,11 @@ def _wrong_tree(table: LineTable) -> Iterator[Finding]:
             if number and (known := first.setdefault(number, line)) != line:
                 text = f"it has the id of line {known + 1}; {_RESTORE}"
                 yield Finding("doubled", line + 1, table.starts[line], True, text)
-    wanted = set(table.parents.values())
-    places = {number: line for line, number in _backwards(table.ids) if number in wanted} if wanted else {}
+    places = table.places_of_parents()
     for line, parent in table.parents.items():
         if (place := places.get(parent, -1)) >= line:
             text = f"it names line {place + 1}, which is not before it, as the one it goes on from; {_RESTORE}"
             yield Finding("reordered", line + 1, table.starts[line], True, text)
-
-
-def _backwards(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
-    return ((line, numbers[line]) for line in range(len(numbers) - 1, -1, -1))
 
 
 class _Chain:

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator
 from harness.sessions.checking.misplaced import misplaced
 from harness.sessions.lines.entries import EntryDict, object_in
 from harness.sessions.lines.headers import ORIGINS
-from harness.sessions.lines.references import LOOK, names_in
+from harness.sessions.lines.listed import names_in
+from harness.sessions.lines.references import LOOK
 from harness.sessions.lines.shapes import wrong_part
-from harness.sessions.view.turns import opens_view
+from harness.sessions.view.turns import SAYING, closes_commit, opens_turn
 
 __all__ = ["LineTable", "short_sum"]
 
@@ -33,7 +34,7 @@ class LineTable:
     ids     for each line a number that stands for its id; 0 for an unreadable one
     """
 
-    def __init__(self, anchor_hash: str = "", wanted: Iterable[int] = (), start: int = 0) -> None:
+    def __init__(self, anchor_hash: str = "", wanted: Iterable[int] = ()) -> None:
         self.seqs = array("Q")
         self.starts = array("Q")
         self.sums = array("Q")
@@ -63,11 +64,11 @@ class LineTable:
         """The lines that say what no line can say, and the part of each that does."""
         self.misplaced: list[tuple[int, str]] = []
         """The lines that no writer leaves where they stand, and what each of them does there."""
-        self.begins_view = False
-        """Whether a view may begin with line `start`, as far as it says itself."""
-        self.newest_boundary = -1
-        self._answered = False
-        self._view_start = start
+        self.directives: list[int] = []
+        """The lines that open a turn."""
+        self.boundaries: dict[int, int] = {}
+        """The lines of boundaries, and what the last turn that each of them hides is called, as in `ids`."""
+        self._committed = self._went_on = False
         self._anchor_hash = anchor_hash
         self._before = ""
         self._expected = 1
@@ -84,13 +85,19 @@ class LineTable:
 
     @property
     def unanswered(self) -> bool:
-        """Whether its first request never ended, so that no anchor was due."""
+        """Whether nothing was said behind its first commit that has an anchor, as the function of that name has it."""
         begun = self.header is not None and not any(origin in self.header for origin in ORIGINS)
-        return begun and not self._answered and self.newest_boundary < 0
+        return begun and not self._went_on and not self.boundaries
 
     def readable(self, line: int) -> bool:
         """Whether a line could be an entry."""
         return self.seqs[line] > 0
+
+    def places_of_parents(self) -> dict[int, int]:
+        """Where the lines are that `parents` names; of those with one id the first."""
+        wanted = set(self.parents.values())
+        backwards = range(len(self.ids) - 1, -1, -1) if wanted else ()
+        return {self.ids[line]: line for line in backwards if self.ids[line] in wanted}
 
     def place_is_right(self, line: int) -> bool:
         """Whether nothing is missing before a line: it has its own number, or the next after the line before."""
@@ -160,18 +167,21 @@ class LineTable:
 
     def _look_into(self, entry: EntryDict, raw: bytes, line: int) -> None:
         kind = entry["type"]
-        if line == self._view_start:
-            self.begins_view = opens_view(entry)
-        if kind == "compaction" and entry.get("boundary") is True:
-            self.newest_boundary = line
-        self._answered = self._answered or kind == "request_end"
+        if kind == "message" and opens_turn(entry):
+            self.directives.append(line)
+        elif kind == "compaction" and entry.get("boundary") is True:
+            self.boundaries[line] = _short_id(entry.get("lastTurn"))
+        if self._committed:
+            self._went_on = self._went_on or kind in SAYING
+        else:
+            self._committed = closes_commit(entry)
         if kind == "header" and self.header is None:
             self.header = entry
         elif text := misplaced(kind, line + 1):
             self.misplaced.append((line, text))
         elif kind == "event" and entry.get("kind") == "damage":
             self.damages.append((line, entry))
-        if LOOK in raw:  # there it may name contents; where in the line decides
+        if LOOK in raw:
             for name in names_in(entry):
                 self.named.setdefault(name, line)
 
@@ -200,9 +210,9 @@ def short_sum(hexdigest: str) -> int:
     return int(hexdigest[:16], 16)
 
 
-def _short_id(entry_id: str) -> int:
+def _short_id(entry_id: object) -> int:
     """An id as a number, to compare it with others of the same process."""
-    return hash(entry_id) & (2**64 - 1) or 1
+    return hash(entry_id if isinstance(entry_id, str) else "") & (2**64 - 1) or 1
 
 
 def _number(entry: EntryDict | None) -> int:

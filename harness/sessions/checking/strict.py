@@ -17,7 +17,7 @@ from harness.sessions.lines.layout import Owner, SessionFiles
 from harness.sessions.lines.shapes import wrong_part
 from harness.sessions.lines.skimming import RawLine, cut_short, entry_in, read_lines, uncut
 
-__all__ = ["gone_is_not_found", "read_strictly", "require_same", "whole_data"]
+__all__ = ["gone_is_not_found", "not_found", "read_strictly", "require_same", "whole_data"]
 
 
 def read_strictly(files: SessionFiles, owner: Owner) -> list[Entry]:
@@ -29,7 +29,7 @@ def read_strictly(files: SessionFiles, owner: Owner) -> list[Entry]:
     """
     found = disk.mark(files.ledger)
     if found is None or not found.size:
-        raise _not_found(owner.session)
+        raise not_found(owner.session)
     with gone_is_not_found(files, owner.session):
         entries = _entries(files)
     if not entries or entries[0].kind != "header" or entries[0].seq != 1:
@@ -55,7 +55,7 @@ def gone_is_not_found(files: SessionFiles, session_id: str) -> Iterator[None]:
     except FileMissing:
         if disk.has_file(files.ledger):
             raise
-        raise _not_found(session_id) from None
+        raise not_found(session_id) from None
 
 
 def require_same(files: SessionFiles, header: Entry, session_id: str) -> None:
@@ -63,10 +63,11 @@ def require_same(files: SessionFiles, header: Entry, session_id: str) -> None:
     with gone_is_not_found(files, session_id):
         first = parse_line(read_first_line(files.ledger))
     if first is None or first["id"] != header.id:
-        raise _not_found(session_id)
+        raise not_found(session_id)
 
 
-def _not_found(session_id: str) -> SessionNotFound:
+def not_found(session_id: str) -> SessionNotFound:
+    """The error for a session that is not there."""
     return SessionNotFound(f"there is no session {session_id!r} of this user; list the sessions to see which there are")
 
 

@@ -1,7 +1,8 @@
 """Proving a session: whether every line stands where and as it was written, up to the end that the anchor names.
 
-The anchor is read before the ledger, so that a writer at work is not taken for damage. The ledger is
-read once, in blocks. Reading needs no lock and changes nothing.
+The anchor is read before the ledger, so that a writer at work is not taken for damage; where it was written or went
+away meanwhile, an error may be none, and all is read again. The ledger is read in blocks. Reading needs no lock and
+changes nothing.
 """
 
 from __future__ import annotations
@@ -16,16 +17,21 @@ from harness.filesystem import disk
 from harness.sessions.checking.chain import chain_findings
 from harness.sessions.checking.findings import Finding, Kind, VerifyReport, missing_lines
 from harness.sessions.checking.line_table import LineTable, short_sum
+from harness.sessions.checking.view_start import view_start
+from harness.sessions.ledger.reading import left_damaged
 from harness.sessions.lines.anchor import Anchor, read_anchor
 from harness.sessions.lines.blobs import blob_path
-from harness.sessions.lines.entries import digest
+from harness.sessions.lines.entries import Position, digest
 from harness.sessions.lines.formats import check_format
 from harness.sessions.lines.layout import Owner, SessionFiles
+from harness.sessions.lines.traces import Trace, find_traces, furthest
 from harness.text import loads
 
 __all__ = ["Finding", "VerifyReport", "verify_bytes", "verify_chain", "verify_session"]
 
 _NO_SUM = -1
+_TRIES = 3
+"""Of a session that is written to all the while; what is wrong with it by then is wrong."""
 _REANCHOR = "the next call, or repair, makes a new one and notes it in the ledger"
 _END = "; restore the ledger from a backup, or go on without them: the next call notes it in the ledger"
 
@@ -43,19 +49,31 @@ def verify_bytes(data: Iterable[bytes], anchor: Anchor | None) -> list[Finding]:
 def verify_session(files: SessionFiles, owner: Owner) -> VerifyReport:
     """Check a session's ledger, anchor, context file and contents; blocking, so in a worker.
 
-    Raises `FileMissing` if there is neither a ledger nor an anchor that knows of one, and `NewerFormat`.
+    Raises `FileMissing` if there is neither a ledger nor anything that knows of one, and `NewerFormat`.
     """
-    context = _context_lines(files.context)
     anchor = read_anchor(files.anchor)
-    table = LineTable(anchor.hash if anchor else "", context, anchor.boundary.seq - 1 if anchor else 0)
+    for _ in range(_TRIES):
+        report, before = _report(files, owner, anchor), anchor
+        if report.ok or (anchor := read_anchor(files.anchor)) == before:
+            break
+    return report
+
+
+def _report(files: SessionFiles, owner: Owner, anchor: Anchor | None) -> VerifyReport:
+    context = _context_lines(files.context)
+    table = LineTable(anchor.hash if anchor else "", context)
+    traces = [] if anchor and anchor.count else find_traces(files)
     try:
         table.read(disk.read_blocks(files.ledger))
     except FileMissing:
-        if anchor is None or not anchor.count or disk.mark(files.removed):
+        if disk.mark(files.removed) or not ((anchor and anchor.count) or traces):
             raise
-    due = owner.anchor_key is not None or (anchor is None and disk.mark(files.anchor) is not None)
+    missing = [*_known_elsewhere(table, traces)]
+    due = bool(missing) or owner.anchor_key is not None or left_damaged(files, anchor)
     found = _ledger_findings(table, anchor, due=due)
-    found += [*_unsigned(table, anchor, owner.anchor_key), *_view(table, anchor)]
+    if anchor and not any(finding.error for finding in found):
+        found += _view(table, anchor)
+    found += [*missing, *_unsigned(table, anchor, owner.anchor_key)]
     if not any(finding.kind == "edited" and finding.line == 1 for finding in found):  # what it says counts for nothing
         found = [*_owner_findings(table, owner, files.ledger), *found]
     if anchor and anchor.count and not anchor.names(owner.session):
@@ -102,13 +120,14 @@ def _at(table: LineTable, line: int, kind: Kind, text: str, *, error: bool = Tru
 def _against(table: LineTable, anchor: Anchor | None, known: bool, due: bool) -> Iterator[Finding]:
     """The end of a ledger is held by its anchor alone. `known` says that an error has been found already.
 
-    A session that was stopped in its very first request never had an anchor, unless one was `due` for another reason.
-    Who could cut a ledger so short, and remove its anchor, could remove both: to call it an error would prove nothing.
+    A session that was stopped in its very first commit never had an anchor, unless one was `due` for another reason.
+    Who could cut a ledger so short, and remove its anchor and all that was made from it, could remove the ledger too:
+    to call it an error would prove nothing.
     """
     end = len(table)
     if anchor is None or not anchor.count:
         if end and table.unanswered and not due:
-            text = "no request has ended yet, so there is no anchor; the next call makes one"
+            text = "nothing was said behind its first commit, so there may be no anchor yet; the next call makes one"
             yield _at(table, end, "unanchored", text, error=False)
         elif end:
             yield _at(table, end, "unanchored", f"there is no usable anchor, so the end is not proved; {_REANCHOR}")
@@ -119,6 +138,15 @@ def _against(table: LineTable, anchor: Anchor | None, known: bool, due: bool) ->
         yield from _end_is_missing(table, anchor, known)
     else:
         yield from _end_is_there(table, anchor, known)
+
+
+def _known_elsewhere(table: LineTable, traces: Iterable[Trace]) -> Iterator[Finding]:
+    """With the anchor gone too, what was made from the ledger may still tell that there was more of it."""
+    end = max(len(table), *table.seqs) if len(table) else 0
+    trace = furthest(traces, str(table.header.get("ledgerId")) if table.header else None)
+    if trace and trace.lines > end and (table.header or not end):
+        missing = f"{missing_lines(end + 1, trace.lines)} at least, by {trace.source}, and there is no anchor"
+        yield _at(table, len(table), "truncated", f"{missing}; restore the ledger from a backup")
 
 
 def _end_is_missing(table: LineTable, anchor: Anchor, known: bool) -> Iterator[Finding]:
@@ -146,17 +174,19 @@ def _end_is_there(table: LineTable, anchor: Anchor, known: bool) -> Iterator[Fin
         yield _at(table, line + 1, "unanchored", "written after the last sync, as yet without an anchor", error=False)
 
 
-def _view(table: LineTable, anchor: Anchor | None) -> Iterator[Finding]:
-    """Where the anchor says that the view begins, one must be able to begin: else the model would see too little."""
-    if anchor is None or not anchor.count:
+def _view(table: LineTable, anchor: Anchor) -> Iterator[Finding]:
+    """The view begins where the lines up to the anchored one say, else the model would see too little.
+
+    Only an anchor that fits its ledger is asked: an anchor is always as old as the line that it names.
+    """
+    if table.anchored_at < 0:
         return
-    line, offset = anchor.boundary.seq - 1, anchor.boundary.offset
-    if line >= len(table):  # what is missing is told as such
-        return
-    begins = line == 0 or (table.begins_view and table.newest_boundary >= line)
-    if table.starts[line] != offset or not begins:
-        text = f"the anchor says that the view begins at line {line + 1}, byte {offset}, and none begins there"
-        yield _at(table, line, "edited", f"{text}; {_REANCHOR}")
+    start = view_start(table, table.anchored_at)
+    due = Position(start + 1, table.starts[start])
+    if (there := anchor.boundary) != due:
+        text = f"the anchor says that the view begins at line {there.seq}, byte {there.offset}"
+        text = f"{text}; by the ledger it is line {due.seq}, byte {due.offset}: repair makes the anchor anew"
+        yield _at(table, there.seq - 1, "edited", text)
 
 
 def _unsigned(table: LineTable, anchor: Anchor | None, key: bytes | None) -> Iterator[Finding]:

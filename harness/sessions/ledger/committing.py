@@ -20,6 +20,7 @@ from harness.sessions.lines.blobs import Blobs, write_blobs
 from harness.sessions.lines.contextfile import ContextFile
 from harness.sessions.lines.entries import Entry
 from harness.sessions.lines.layout import SessionFiles
+from harness.text import error_text
 
 __all__ = ["BLOB_LOCK_SECONDS", "Commit", "ContextUpdate", "blob_lock"]
 
@@ -60,6 +61,8 @@ class Commit:
     anchor: bytes | None = None
     along: Callable[[], None] | None = None
     written: bool = False
+    unanchored: str | None = None
+    """Why the anchor could not be written; the lines are."""
 
     def run(self) -> None:
         """Do it, in a worker. Raises `PersistenceError`; then the ledger has none of the lines.
@@ -95,6 +98,7 @@ class Commit:
         try:
             disk.write_block(self.files.anchor, block)
         except (FileMissing, PersistenceError) as error:
+            self.unanchored = error_text(error)
             _log.warning("the anchor %s could not be written, the next writer will: %s", self.files.anchor, error)
 
     def _take_along(self, work: Callable[[], None]) -> None:

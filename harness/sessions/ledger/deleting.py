@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from harness.errors import FileMissing, PersistenceError
+from harness.errors import FileMissing, NewerFormat, PersistenceError
 from harness.filesystem import disk, pool
 from harness.filesystem.locks import FileLock
 from harness.sessions.ledger.beginning import put_block
@@ -23,9 +23,10 @@ from harness.sessions.lines.anchor import Anchor, encode_anchor, read_anchor
 from harness.sessions.lines.blobs import blob_path
 from harness.sessions.lines.entries import parse_line
 from harness.sessions.lines.formats import is_known
-from harness.sessions.lines.headers import nameless_id, read_first_line
-from harness.sessions.lines.layout import LEDGER_SUFFIX, SessionFiles
-from harness.sessions.lines.references import LOOK, names_in
+from harness.sessions.lines.headers import nameless_id, read_first_line, require_owner
+from harness.sessions.lines.layout import CONTEXT_SUFFIX, Owner, SessionFiles
+from harness.sessions.lines.listed import names_in
+from harness.sessions.lines.references import LOOK
 from harness.sessions.lines.skimming import read_lines
 
 __all__ = ["finish_removal", "mentioned_contents", "named_contents", "remove_session"]
@@ -36,15 +37,27 @@ _SHA256 = re.compile(rb'"sha256":"([0-9a-f]{64})"')
 _SHA256_BYTES = 80  # what may stand across two blocks
 
 
-async def remove_session(lock: FileLock, files: SessionFiles, session_id: str) -> bool:
+async def remove_session(lock: FileLock, files: SessionFiles, owner: Owner) -> bool:
     """Remove the files of a session while its `lock` is held; whether there was a ledger.
 
     Contents in `files/` go with it unless another session names them. An anchor stays that names the deleted ledger.
-    Raises `SessionBusy`, with nothing removed, where the folder of the contents is kept too long, and
-    `PersistenceError`, which says so where the session is gone nevertheless.
+    Raises, with nothing removed, `SessionDamaged` where the ledger is another owner's, and
+    `SessionBusy` where the folder of the contents is kept too long; and `PersistenceError`, which says so where the
+    session is gone nevertheless.
     """
-    await finish_removal(lock, files, session_id)
-    return await _with_contents(lock, files, files.ledger, partial(_remove, files, session_id))
+    await pool.run(_require_own, files, owner)
+    await finish_removal(lock, files, owner.session)
+    return await _with_contents(lock, files, files.ledger, partial(_remove, files, owner.session))
+
+
+def _require_own(files: SessionFiles, owner: Owner) -> None:
+    """Raise `SessionDamaged` for a ledger that says it is another's; it need not be whole, nor understood."""
+    try:
+        require_owner(files, owner)
+    except NewerFormat:
+        owner.check(parse_line(read_first_line(files.ledger)) or {}, files.ledger)
+    except PersistenceError as error:
+        _log.warning("the ledger of session %r is deleted although nobody can read it: %s", owner.session, error)
 
 
 async def finish_removal(lock: FileLock, files: SessionFiles, session_id: str) -> None:
@@ -75,19 +88,24 @@ async def _with_contents(lock: FileLock, files: SessionFiles, ledger: Path, work
 
 def _remove(files: SessionFiles, session_id: str, contents: bool) -> bool:
     existed = disk.rename(files.ledger, files.removed)
-    try:
-        if existed:
-            disk.sync_folder(files.folder)
-        _remove_rest(files, session_id, contents)
-    except (FileMissing, PersistenceError) as error:
-        raise PersistenceError(
-            f"session {session_id!r} is deleted, and some of its files are there still: {error}; delete it again"
-        ) from error
+    _remove_rest(files, session_id, contents)
     return existed
 
 
 def _remove_rest(files: SessionFiles, session_id: str, contents: bool) -> None:
-    """Everything but the ledger, which is not there any more under its own name. Each step can be done twice."""
+    """Everything but the ledger, which is not there any more under its own name."""
+    try:
+        _remove_all_else(files, session_id, contents)
+    except (FileMissing, PersistenceError) as error:
+        raise PersistenceError(
+            f"session {session_id!r} is deleted, and some of its files are there still: {error}; delete it again"
+        ) from error
+
+
+def _remove_all_else(files: SessionFiles, session_id: str, contents: bool) -> None:
+    """Each step can be done twice."""
+    if disk.mark(files.removed):
+        disk.sync_folder(files.folder)
     disk.remove_tree(files.context)  # first: on a full disk it may leave the room that the tombstone needs
     _write_tombstone(files, session_id)
     _remove_set_aside(files)
@@ -166,9 +184,10 @@ def _remove_contents(files: SessionFiles) -> None:
 
 
 def _named_here_alone(files: SessionFiles) -> set[str]:
+    """Copies for the model, and what was set aside, are asked too: nothing else may tell what a lost ledger named."""
     named = named_contents(files.removed, files.blobs)
     for item in disk.list_folder(files.folder):
-        if named and item.name.endswith(LEDGER_SUFFIX) and not item.is_dir:
+        if named and CONTEXT_SUFFIX in item.name and item.name != files.removed.name and not item.is_dir:
             named -= named_contents(files.folder / item.name, files.blobs)
     return named
 

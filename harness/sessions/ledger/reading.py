@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import dropwhile
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -22,15 +23,18 @@ from harness.sessions.lines.entries import REFERENCE, START, Damage, Entry, Entr
 from harness.sessions.lines.headers import ORIGINS, checked_header, nameless_id, read_first_line
 from harness.sessions.lines.layout import Owner, SessionFiles
 from harness.sessions.lines.parsing import lines_in, values_of
+from harness.sessions.lines.second_header import own_lines
 from harness.sessions.lines.shapes import may_refer
 from harness.sessions.lines.skimming import LONGEST, skim, uncut
-from harness.sessions.view.turns import boundary_of, is_boundary, newest_boundary, opens_view
+from harness.sessions.lines.traces import Trace, find_traces, furthest
+from harness.sessions.view.turns import SAYING, boundary_of, closes_commit, is_boundary, newest_boundary, opens_view
 
 __all__ = [
     "Loaded",
     "Tail",
     "active_path",
     "damage_to_note",
+    "left_damaged",
     "read_identity",
     "read_session",
     "scan",
@@ -62,13 +66,17 @@ class Loaded:
 def read_session(files: SessionFiles, owner: Owner, *, anchored: bool = True) -> Loaded:
     """The session as its ledger has it; empty if there is none. Raises `SessionDamaged`, `NewerFormat`.
 
-    anchored   False for a ledger that was just made and gets its anchor next: that it has none is no damage
+    anchored   False for a ledger that gets its anchor next: that it has none is no damage, and where the view begins
+               is told by all of its lines
     """
     there = read_anchor(files.anchor)
     anchor = there if there and there.believed_by(owner.anchor_key) else None
+    if anchor and not anchored:
+        anchor = replace(anchor, boundary=START)
     found = disk.mark(files.ledger)
     if found is None or found.size == 0:
         return _nothing(files, there, found)
+    traces = [] if not anchored or (there and there.count) else find_traces(files)
     first = read_first_line(files.ledger)
     deleted = there.deleted if there else ()
     header = checked_header(files.ledger, first, owner, anchor)
@@ -79,6 +87,8 @@ def read_session(files: SessionFiles, owner: Owner, *, anchored: bool = True) ->
         loaded = _load(skim(files.ledger), START, found) or Loaded()
         if there and not anchor:
             loaded.damage.append(Damage("mac", loaded.tail.count, loaded.tail.size))
+        elif header and _ends_early(loaded, furthest(traces, ledger_id)):
+            loaded.damage.append(Damage("truncated", loaded.tail.count, loaded.tail.size))
         elif anchor or (anchored and _anchor_was_due(files, owner, there, unanswered(header, loaded))):
             loaded.damage.append(_reason(loaded.tail, anchor, found, ledger_id, fits=lines is not None))
     loaded.header, loaded.ledger_id, loaded.deleted, loaded.anchor = header, ledger_id, deleted, there
@@ -95,14 +105,32 @@ def read_session(files: SessionFiles, owner: Owner, *, anchored: bool = True) ->
 
 def _anchor_was_due(files: SessionFiles, owner: Owner, there: Anchor | None, nothing_said: bool) -> bool:
     """Whether a ledger without an anchor lost it; a key vouches for nothing that it has not signed."""
-    was_there = there is None and disk.mark(files.anchor) is not None
-    return was_there or owner.anchor_key is not None or not nothing_said
+    return left_damaged(files, there) or owner.anchor_key is not None or not nothing_said
+
+
+def _ends_early(loaded: Loaded, trace: Trace | None) -> bool:
+    """Whether, with no anchor that would tell, what was made from the ledger knows of lines behind its end."""
+    numbers = (entry.data.get("seq") for entry in loaded.path)
+    newest = max((seq for seq in numbers if type(seq) is int), default=0)
+    return trace is not None and trace.lines > max(newest, loaded.tail.count)
+
+
+def left_damaged(files: SessionFiles, anchor: Anchor | None) -> bool:
+    """Whether a file is there that is no anchor any more; an empty one never was: its writer was stopped."""
+    found = disk.mark(files.anchor) if anchor is None else None
+    return found is not None and found.size > 0
 
 
 def unanswered(header: EntryDict | None, loaded: Loaded) -> bool:
-    """Whether nobody was given anything that could be missing: its first request never ended, so no anchor was due."""
+    """Whether nothing could be missing: nothing was said behind its first commit that has an anchor.
+
+    The anchor is written behind the lines of that commit, so a writer may have been stopped between the two.
+    """
     begun = header is not None and not any(origin in header for origin in ORIGINS)
-    return begun and loaded.boundary == START and all(entry.kind != "request_end" for entry in loaded.path)
+    if not begun or loaded.boundary != START:
+        return False
+    behind = dropwhile(lambda entry: not closes_commit(entry.data), loaded.path)
+    return not any(entry.kind in SAYING for entry in behind)
 
 
 def read_identity(files: SessionFiles, owner: Owner) -> str:
@@ -192,7 +220,7 @@ def active_path(entries: Sequence[Entry], damaged: bool) -> list[Entry] | None:
     A parent that is not there was lost if lines are `damaged`: the line before stands in for it.
     None if it is missing without that excuse, so that more must be read.
     """
-    if [entry.data.get("parentId") for entry in entries[1:]] == [entry.id for entry in entries[:-1]]:
+    if _are_in_line(entries):
         return list(entries)  # nobody went back, and nothing is missing
     by_id = {entry.id: index for index, entry in enumerate(entries)}
     path: list[Entry] = []
@@ -206,6 +234,10 @@ def active_path(entries: Sequence[Entry], damaged: bool) -> list[Entry] | None:
         # Only an earlier line can be a parent: a circle must not hold a reader.
         index = parent if parent is not None and parent < index else index - 1
     return path[::-1]
+
+
+def _are_in_line(entries: Sequence[Entry]) -> bool:
+    return [entry.data.get("parentId") for entry in entries[1:]] == [entry.id for entry in entries[:-1]]
 
 
 def texts_written(entries: Iterable[Entry], boundary: Entry | None) -> set[str]:
@@ -291,6 +323,9 @@ def _reason(tail: Tail, anchor: Anchor | None, found: FileMark, ledger_id: str, 
 
 def _load(lines: _Lines, start: Position, found: FileMark) -> Loaded | None:
     entries, damage, tail = lines
+    if not _are_in_line(entries):  # else no second header is among them, which would follow no line
+        entries, foreign = own_lines(entries)
+        damage += foreign
     path = active_path(entries, damaged=bool(damage) or start == START)
     if path is None:
         return None

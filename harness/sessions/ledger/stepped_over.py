@@ -10,7 +10,7 @@ from harness.sessions.lines.entries import Damage, digest
 
 __all__ = ["stepped_over"]
 
-_LOST = frozenset({"bad", "header", "file", "parent"})
+_LOST = frozenset({"bad", "header", "file", "foreign", "parent"})
 _SHOWN = 3
 
 

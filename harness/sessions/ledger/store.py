@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Literal, ParamSpec, TypeVar
@@ -20,13 +21,14 @@ from harness.sessions.ledger.committing import BLOB_LOCK_SECONDS, Commit, Contex
 from harness.sessions.ledger.conversation import Conversation
 from harness.sessions.ledger.deleting import finish_removal
 from harness.sessions.ledger.loading import load_session
-from harness.sessions.ledger.reading import Loaded, damage_to_note
+from harness.sessions.ledger.reading import Loaded, damage_to_note, read_session
 from harness.sessions.lines.anchor import Anchor, encode_anchor, new_ledger_id
 from harness.sessions.lines.blobs import Blobs
 from harness.sessions.lines.contextfile import ContextFile, context_header
 from harness.sessions.lines.entries import Entry
 from harness.sessions.lines.formats import FORMAT
 from harness.sessions.lines.layout import Owner, SessionFiles
+from harness.sessions.lines.lost_media import NamedMedia
 from harness.text import loads
 
 P = ParamSpec("P")
@@ -55,9 +57,11 @@ class LedgerStore:
         self.header_fields: dict[str, Any] = {}
         self.policy = "compaction"
         self.blobs: Blobs = {}
+        self.media = NamedMedia(files.blobs)
         self.along: Callable[[], None] | None = None
+        self.unanchored: str | None = None
         self._context = ContextFile(files.context)
-        self.writer_lock = FileLock(files.lock, in_folder=True)
+        self.writer_lock = FileLock(files.lock, in_folder=True, barrier=files.barrier)
         self._mark: disk.FileMark | None = None
         self._fresh = False
         self._committing = asyncio.Lock()
@@ -81,12 +85,7 @@ class LedgerStore:
 
     async def lock(self, timeout: float) -> None:
         """Become the writer and see what others wrote. Raises `SessionBusy`, `SessionDamaged`."""
-        try:
-            await self.writer_lock.acquire(timeout)
-        except FileMissing:
-            # Whoever makes a folder makes its name durable: a ledger in it is no safer than that.
-            await pool.run(disk.make_folder, self.files.folder, sync=self.durability != "none")
-            await self.writer_lock.acquire(timeout)
+        await self._acquire(timeout)
         try:
             found = disk.mark(self.files.ledger)
             if found is None and disk.mark(self.files.removed) is not None:
@@ -97,6 +96,21 @@ class LedgerStore:
         except BaseException:
             self.writer_lock.release()
             raise
+
+    async def _acquire(self, timeout: float) -> None:
+        deadline = time.monotonic() + timeout
+        to_be_made = False
+        while True:
+            try:
+                if to_be_made:
+                    # Whoever makes a folder makes its name durable: a ledger in it is no safer than that.
+                    await pool.run(disk.make_folder, self.files.folder, sync=self.durability != "none")
+                return await self.writer_lock.acquire(max(0.0, deadline - time.monotonic()))
+            except FileMissing:
+                # It is not there yet, or went away with the whole user, as it can until the lock is had.
+                if to_be_made and time.monotonic() >= deadline:
+                    raise
+                to_be_made = True
 
     async def release(self) -> None:
         """Write and sync what is left, then let go. Raises `PersistenceError` once for lines that are lost."""
@@ -188,8 +202,13 @@ class LedgerStore:
                 await self._write(sync or self.durability == "every", along)
 
     async def rebuild(self, first: Callable[[], object] | None = None) -> None:
-        """Make context file and anchor anew from the ledger, after `first`, in a worker. Raises `PersistenceError`."""
+        """Make context file and anchor anew from all of the ledger; before, do `first` in a worker.
+
+        Raises `PersistenceError`.
+        """
         self._require_lock()
+        await self.commit(sync=False)
+        self.restart(await self.work(partial(read_session, self.files, self.owner, anchored=False)))
         if first:
             await self.work(first)
         self._note_damage()
@@ -234,6 +253,8 @@ class LedgerStore:
 
     def _advance(self, job: Commit, held: int, boundary_seen: bool) -> None:
         self._failed = False
+        if job.anchor is not None:
+            self.unanchored = job.unanchored
         self.ledger.advance(len(job.lines), job.end, synced=job.anchor is not None)
         for sha256 in job.blobs:
             self.blobs.pop(sha256, None)
@@ -350,12 +371,15 @@ class LedgerStore:
         self._held_back.clear()
         self._open_requests.clear()
         self.blobs.clear()
+        self.media.forget()
+        self.unanchored = None
         self._compacted = self._failed = self._fresh = self._taken_back = False
 
     def _let_go(self) -> None:
         if self.ledger.pending or self._taken_back:
             self._forget()  # what is in memory is not what is on disk
         self._open_requests.clear()
+        self.media.forget()
         self._mark = self.ledger.mark or self._mark
         self.ledger.close()
         self.writer_lock.release()

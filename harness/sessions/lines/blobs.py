@@ -1,11 +1,11 @@
 """Large contents beside the ledger: `files/<2 hex>/<sha256>`, named by the SHA-256 of their bytes.
 
 A line of the ledger has at most 1 MB. A block of a message whose JSON is larger than `LARGE` is
-replaced in the line by a preview with `stored{sha256,bytes,media[{sha256}]?}`: the file holds a JSON array of
-the blocks that stand in the preview's place, and `media` names the media in them, so that a line
-alone tells which files it needs. Other entries move whole fields the same way: the field is then
+replaced in the line by a preview with `stored{sha256,bytes}`: the file holds a JSON array of
+the blocks that stand in the preview's place. Other entries move whole fields the same way: the field is then
 `{"stored":{sha256,bytes}}` and the file holds its JSON. What looks so by itself moves to a file too,
-whoever gave it, so putting the files back in gives exactly what was logged.
+whoever gave it, so putting the files back in gives exactly what was logged. The line lists the files that it needs,
+the media in those blocks among them; see `listed`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from harness.errors import ConfigError, FileMissing, PersistenceError, SessionDa
 from harness.filesystem import disk
 from harness.messages import MessageDict
 from harness.sessions.lines.entries import MAX_LINE, REFERENCE, digest
-from harness.sessions.lines.references import media_in, stored_field, stored_in
+from harness.sessions.lines.listed import LISTED_BYTES, listing
+from harness.sessions.lines.references import LOOK, media_beside, media_in, stored_field, stored_in
 from harness.sessions.lines.shapes import is_message
 from harness.text import dumps, loads
 
@@ -32,6 +33,7 @@ __all__ = [
     "block_text",
     "expand_fields",
     "expand_message",
+    "fit_fields",
     "read_blob",
     "shrink_fields",
     "shrink_message",
@@ -74,13 +76,15 @@ def write_blobs(folder: Path, blobs: Mapping[str, bytes], *, sync: bool) -> None
     """Write contents that are not there yet; with `sync` they and their folders are durable on return.
 
     A file that has the name and not the bytes, from a rotten disk or a forger, gets the right ones: a line is about to
-    rely on it. What is no file is set aside.
+    rely on it. What is no file is set aside. Raises `ConfigError` rather than put wrong bytes in the place of others.
     """
     for sha256, data in blobs.items():
         path = blob_path(folder, sha256)
         _make_way(path)
         disk.make_folder(path.parent, sync=sync)
         if not disk.create(path, data, sync=sync) and not _holds(path, data):
+            if digest(data) != sha256:
+                raise ConfigError(f"what is to be stored as {path} has not the bytes of that name; nothing was stored")
             _log.warning("%s had other bytes than its name says; the right ones were put there", path)
             disk.replace(path, data, sync=sync)
 
@@ -94,20 +98,23 @@ def block_text(block: Mapping[str, Any]) -> str:
     return "\n".join(parts)
 
 
-def shrink_message(message: MessageDict, raw: bytes) -> tuple[MessageDict, Blobs]:
-    """The message as it fits into a line, and the contents it then names; itself if it fits."""
+def shrink_message(message: MessageDict, raw: bytes) -> tuple[MessageDict, Blobs, dict[str, Any]]:
+    """The message as it fits into a line, the contents that moved, and the `listing` of its line; itself if it fits."""
+    if len(raw) <= LARGE and raw.rfind(REFERENCE) < 0:  # from the end: the other way takes twice as long
+        return message, {}, listing(media_in(message.get("content"))) if raw.rfind(LOOK) >= 0 else {}
     content = message.get("content")
     blocks = content if isinstance(content, list) else []
-    if len(raw) <= LARGE and REFERENCE not in raw:
-        return message, {}
+    media = {*media_in(blocks)}
     blobs: Blobs = {}
     small = {**message, "content": [_shrink_block(block, blobs) for block in blocks]}
-    if len(dumps(small["content"])) > _ROOM:
+    if _size_of(small["content"], len(media) + len(blobs)) > _ROOM:
         blobs = {}
-        small["content"] = [_store_blocks([*blocks], {"type": "blocks"}, blobs)]
+        small["content"] = [_store(blocks, {"type": "blocks"}, blobs)]
     others = {key: value for key, value in small.items() if key not in ("id", "role", "content")}
-    rest, more = shrink_fields(others, dumps(others), max(_ROOM - len(dumps(small["content"])), _LEAST))
-    return {key: rest.get(key, value) for key, value in small.items()}, blobs | more
+    left = _ROOM - _size_of(small["content"], len(media) + len(blobs))
+    rest, more = shrink_fields(others, dumps(others), max(left, _LEAST))
+    moved = blobs | more
+    return {key: rest.get(key, value) for key, value in small.items()}, moved, listing([*media, *moved])
 
 
 def expand_message(message: MessageDict, read: BlobReader) -> MessageDict:
@@ -123,10 +130,23 @@ def expand_message(message: MessageDict, read: BlobReader) -> MessageDict:
     return {**whole, "content": blocks}
 
 
+def fit_fields(
+    kind: str, fields: Mapping[str, Any], raw: bytes, held: Blobs | None = None
+) -> tuple[dict[str, Any], Blobs]:
+    """The fields of an entry as they fit into a line that lists what it names, and the contents that were moved.
+
+    `held` are contents that the fields name already.
+    """
+    small, moved = shrink_fields(fields, raw)
+    if moved or held or raw.rfind(LOOK) >= 0:
+        small |= listing([*moved, *(held or ()), *media_beside(kind, small)])
+    return small, moved
+
+
 def shrink_fields(fields: Mapping[str, Any], raw: bytes, room: int = _ROOM) -> tuple[dict[str, Any], Blobs]:
     """Fields of an entry, and their JSON, as they fit into a line: the largest move to files until the rest fits."""
     blobs: Blobs = {}
-    if len(raw) <= room and REFERENCE not in raw:
+    if len(raw) <= room and raw.rfind(REFERENCE) < 0:
         return {**fields}, blobs
     small = {key: _store(value, {}, blobs) if stored_field(value) else value for key, value in fields.items()}
     if len(raw) <= room:
@@ -195,14 +215,12 @@ def _shrink_block(block: Any, blobs: Blobs) -> Any:
         preview["input"] = {}
     elif head:
         preview["text"] = head
-    return _store_blocks([block], preview, blobs)
+    return _store([block], preview, blobs)
 
 
-def _store_blocks(blocks: list[Any], preview: dict[str, Any], blobs: Blobs) -> dict[str, Any]:
-    made = _store(blocks, preview, blobs)
-    if media := [{"sha256": name} for name in dict.fromkeys(media_in(blocks))]:
-        made["stored"]["media"] = media
-    return made
+def _size_of(content: Any, files: int) -> int:
+    """Bytes of a line that these blocks take, with the list of so many files."""
+    return len(dumps(content)) + files * LISTED_BYTES
 
 
 def _store(value: Any, preview: dict[str, Any], blobs: Blobs) -> dict[str, Any]:

@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
-__all__ = ["has_content", "with_structure"]
+from harness.errors import ConfigError
+from harness.sessions.lines.listed import FILES
+
+__all__ = ["has_content", "refuse_entry", "with_structure"]
 
 _Part: TypeAlias = "Mapping[str, _Part] | None"
 """The members that are content; None where all of it is."""
@@ -57,6 +60,10 @@ _MODULES: Mapping[str, _Part] = {
 }
 """By module; of states that are not here the whole value is content."""
 
+_OF_THE_LINE = frozenset(
+    {"type", "id", "parentId", "seq", "prevHash", "timestamp", "turnId", "requestId", "inherited", FILES}
+)
+"""What a line says of itself, beside the fields of its type."""
 _MESSAGE = frozenset({"id", "role", "model", "provider", "stop", "usage"})
 _BLOCK = frozenset({"type", "id", "isError", "synthetic", "evicted", "handoff"})
 _TOOL = frozenset({"toolUse", "toolResult"})
@@ -70,6 +77,16 @@ def has_content(kind: str, fields: Mapping[str, Any]) -> bool:
     return kind == "message" or part is None or any(key in fields and part[key] != {} for key in part)
 
 
+def refuse_entry(kind: str, fields: Mapping[str, Any]) -> None:
+    """Raise `ConfigError` for what nobody adds by hand: entries that others write, and what a line says of itself."""
+    if kind in ("message", "header"):
+        raise ConfigError(f"a {kind} is not added by hand; use add_message, or describe before the first line")
+    if not _OF_THE_LINE.isdisjoint(fields):
+        raise ConfigError(
+            f"a {kind} entry cannot have {_forged(fields)}, which is the ledger's own; put it in a field `data`"
+        )
+
+
 def with_structure(kind: str, before: Mapping[str, Any], after: Any) -> dict[str, Any]:
     """What `after` has of content, in the structure of `before`: a message, or the fields of an entry of this kind.
 
@@ -77,8 +94,16 @@ def with_structure(kind: str, before: Mapping[str, Any], after: Any) -> dict[str
     """
     if not isinstance(after, dict):
         raise ValueError(f"gave a {type(after).__name__} for a {kind}")
-    merged = _message(before, after) if kind == "message" else _merged(_content_of(kind, before), before, after, kind)
-    return dict(merged)
+    if kind == "message":
+        return _message(before, after)
+    merged = dict(_merged(_content_of(kind, before), before, after, kind))
+    if not _OF_THE_LINE.isdisjoint(merged):
+        raise ValueError(f"gave a {_forged(merged)}, which is the ledger's own")
+    return merged
+
+
+def _forged(fields: Mapping[str, Any]) -> str:
+    return f"`{min(_OF_THE_LINE & fields.keys())}`"
 
 
 def _content_of(kind: str, fields: Mapping[str, Any]) -> _Part:

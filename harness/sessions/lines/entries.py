@@ -69,11 +69,11 @@ class Tail:
 class Damage(NamedTuple):
     """Something a reader had to step over: what, in which line (from 1), at which byte.
 
-    Kinds: `torn` an unfinished last line; `bad` an unreadable line, or one that says what no line can say;
-    `header` the first line is no header; `anchor` the anchor is missing or wrong; `mac` it is not signed with
-    the writer's key; `unsigned` this line and those behind it came after the signed end; `truncated` the file
-    is shorter than its anchor says; `parent` a line names one before it that is not there; `file` a file that
-    a line names is missing, changed or cannot be read.
+    Kinds: `torn` an unfinished last line; `bad` an unreadable line, or one that says what no line can say; `header`
+    the first line is no header; `anchor` the anchor is missing or wrong; `mac` it is not signed with the writer's
+    key; `foreign` from here on the lines are those of another ledger; `unsigned` this line and those behind it came
+    after the signed end; `truncated` the file is shorter than its anchor says; `parent` a line names one before it
+    that is not there; `file` a file that a line names is missing, changed or cannot be read.
     """
 
     kind: str

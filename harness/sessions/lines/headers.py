@@ -5,14 +5,14 @@ from __future__ import annotations
 import uuid
 from pathlib import Path
 
-from harness.errors import SessionDamaged
+from harness.errors import FileMissing, SessionDamaged
 from harness.filesystem import disk
-from harness.sessions.lines.anchor import Anchor
+from harness.sessions.lines.anchor import Anchor, read_anchor
 from harness.sessions.lines.entries import EntryDict, digest, parse_line
 from harness.sessions.lines.formats import check_format
-from harness.sessions.lines.layout import Owner
+from harness.sessions.lines.layout import Owner, SessionFiles
 
-__all__ = ["ORIGINS", "checked_header", "nameless_id", "read_first_line"]
+__all__ = ["ORIGINS", "checked_header", "nameless_id", "read_first_line", "require_owner"]
 
 ORIGINS = ("importedFrom", "forkedFrom", "parent")
 """The fields of a header that say that a session did not begin with a prompt of its own."""
@@ -44,6 +44,7 @@ def checked_header(path: Path, first: bytes, owner: Owner, anchor: Anchor | None
     """
     header = parse_line(first)
     if header is None or header["type"] != "header":
+        _refuse_anothers(path, first, owner)
         return None
     try:
         check_format(header, path)
@@ -55,6 +56,32 @@ def checked_header(path: Path, first: bytes, owner: Owner, anchor: Anchor | None
             return None
         raise
     return header
+
+
+def require_owner(files: SessionFiles, owner: Owner) -> bool:
+    """Raise `SessionDamaged` or `NewerFormat` where the ledger is another's, before anything of it is shown or removed.
+
+    Whether there is one that has a line. Blocking.
+    """
+    found = disk.mark(files.ledger)
+    try:
+        first = read_first_line(files.ledger) if found and found.size else None
+    except FileMissing:  # deleted meanwhile
+        first = None
+    if first is not None:
+        checked_header(files.ledger, first, owner, read_anchor(files.anchor))
+    return first is not None
+
+
+def _refuse_anothers(path: Path, first: bytes, owner: Owner) -> None:
+    """Behind lines that nobody can read, a header still says whose the file is."""
+    mark = disk.mark(path)
+    line, start, end = first, 0, mark.size if mark else 0
+    while parse_line(line) is None and start + len(line) < end:
+        start += len(line) + 1
+        line = read_first_line(path, start)
+    if (found := parse_line(line)) and found["type"] == "header":
+        owner.check(found, path)
 
 
 def _was_edited(path: Path, first: bytes) -> bool:

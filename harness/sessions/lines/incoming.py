@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from harness.errors import ConfigError
-from harness.ids import new_id
+from harness.ids import named_bytes, new_id
 from harness.messages import Block, MediaBlock, MessageDict, Msg, TextBlock, ToolResult
 from harness.sessions.lines.entries import Entry
 from harness.sessions.lines.references import media_in
@@ -55,13 +55,21 @@ def storable(fields: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
         return cleaned, dumps(cleaned)
 
 
-def media_bytes(message: MessageDict | Msg) -> dict[str, bytes]:
-    """The bytes of the media a message carries, by SHA-256, those within tool results included."""
+def media_bytes(message: MessageDict | Msg, beside: Mapping[str, bytes] | None = None) -> dict[str, bytes]:
+    """The bytes of the media a message carries, by SHA-256, those within tool results included, and those `beside` it.
+
+    Raises `ConfigError` for bytes that are not what they are named by: they would take the place of the true ones.
+    """
+    held = dict(beside or {})
     if isinstance(message, Msg):
         for block in message.blocks:
             if type(block) is not TextBlock:  # most messages are text and no more
-                return dict(_of(message.blocks))
-    return {}
+                held.update(_of(message.blocks))
+                break
+    try:
+        return {sha256: named_bytes(sha256, data) for sha256, data in held.items()}
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
 
 
 def media_named(held: Mapping[str, bytes], entry: Entry | None) -> dict[str, bytes]:

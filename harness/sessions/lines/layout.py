@@ -9,16 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import SessionDamaged
+from harness.filesystem.namespaces import REMOVAL_LOCK
 from harness.ids import encode_name
 from harness.sessions.lines.entries import EntryDict
 
-__all__ = ["ANCHOR_SUFFIX", "CONTEXT_SUFFIX", "LEDGER_SUFFIX", "Owner", "SessionFiles"]
+__all__ = ["ANCHOR_SUFFIX", "CONTEXT_SUFFIX", "LEDGER_SUFFIX", "SNAPSHOTS", "Owner", "SessionFiles"]
 
 LEDGER_SUFFIX = ".log.jsonl"
 CONTEXT_SUFFIX = ".jsonl"
 ANCHOR_SUFFIX = ".head.json"
 LOCK_SUFFIX = ".lock"
 REMOVED_SUFFIX = ".deleted"
+SNAPSHOTS = "context"
+"""The folder beside `sessions/` in which a workspace keeps snapshots."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,16 @@ class SessionFiles:
     def lock(self) -> Path:
         """Locked by the kernel while there is a writer; that it is there means nothing."""
         return self.folder / f"{self.name}{LOCK_SUFFIX}"
+
+    @cached_property
+    def barrier(self) -> Path:
+        """Locked by the kernel while the whole tenant is removed; nobody becomes a writer then."""
+        return self.folder.parent.parent / REMOVAL_LOCK
+
+    @cached_property
+    def snapshot(self) -> Path:
+        """The position of the snapshot that a workspace keeps beside the ledger."""
+        return self.folder.parent / SNAPSHOTS / self.name / "memory.json"
 
     @cached_property
     def blobs(self) -> Path:

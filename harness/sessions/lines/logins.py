@@ -29,6 +29,10 @@ _APART = {
     ),
     "a": re.compile(r"\bredis-cli\b"),
 }
+_PGPASS = re.compile(
+    r"(?m)^(?P<name>[\w.*-]{1,200}:(?:543\d|6432|\*):[\w*-]{1,100}:[\w.@*-]{1,100}:)(?!\[redacted\])[^\s:]{3,200}$"
+)
+"""A line of a .pgpass file."""
 _BASIC = re.compile(r"""(?i)(?P<name>\bbasic\s{1,3})(?P<value>[A-Za-z0-9+/]{8,400}+={0,2})(?![A-Za-z0-9+/=])""")
 
 
@@ -36,6 +40,7 @@ def without_logins(text: str, low: str) -> str:
     """The text without such passwords; `low` is the text in small letters."""
     text = _USER.sub(_user, text) if "curl" in text else text
     text = _SHORT.sub(_short, text) if " -p" in text or " -a" in text or '"-' in text else text
+    text = _PGPASS.sub(rf"\g<name>{REDACTED}", text) if ":543" in text or ":*:" in text else text
     return _BASIC.sub(_basic, text) if "basic" in low else text
 
 

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from harness.errors import ConfigError, HarnessError
 from harness.sessions.lines.content import has_content, with_structure
 from harness.sessions.lines.json_text import changed_within, json_in
+from harness.sessions.lines.paired import is_login
 from harness.sessions.lines.secrets import (
     REDACTED,
     is_secret_flag,
@@ -36,7 +37,7 @@ _NAMING = frozenset({"id", "type", "role", "sha256", "mediaType", "provider", "m
 _FREE = frozenset({"input", "data", "value", "meta", "payload"})
 _LONG = 16
 """Characters of the shortest name that may be a key of well-known form."""
-_COOKIES = frozenset({"cookie", "set-cookie"})
+_HEADERS = frozenset({"cookie", "set-cookie", "auth"})
 _LOGINS = frozenset({"-u", "--user", "--proxy-user"})
 
 
@@ -45,7 +46,9 @@ def default_redactor(value: dict[str, Any]) -> dict[str, Any]:
 
     That is: keys of well-known forms, JSON Web Tokens, private keys, `Authorization:` and `Cookie:` headers,
     credentials in addresses, in command lines and in netrc files, values assigned to names such as password, token
-    or api_key, and what stands under such names in objects, also in those that a text holds as JSON.
+    or api_key or beside them in pairs, tables and calls, and what stands under such names in objects, also in those
+    that a text holds as JSON. What is in doubt there goes; a place to fill in such as `$API_KEY`, the folder of a
+    shell, the file of a private key, and a word of a protocol under `token`, `credentials` or `authorization` stay.
     It takes time in proportion to the text. It cannot know every secret: give a redactor of your own for those it
     does not know, and call this one from it.
     """
@@ -87,7 +90,21 @@ def _object(value: Mapping[str, Any], change: Callable[[str], str], *, free: boo
         key: item if key in _NAMING and not free else _member(key, item, change, free=free or key in _FREE)
         for key, item in value.items()
     }
-    return _renamed(made) if free and change is _without else made
+    if not free or change is not _without:
+        return made
+    return _renamed(_paired(value, made) if "value" in value or "logprob" in value else made)
+
+
+def _paired(value: Mapping[str, Any], made: dict[str, Any]) -> dict[str, Any]:
+    """An object of strangers, where one of its members says what another is.
+
+    Of a pair of a name and a value the value goes; the tokens that a model wrote, with what it thought of each, stay.
+    """
+    if "value" in value and isinstance(name := value.get("name", value.get("key")), str) and is_secret_name(name):
+        return {**made, "value": hidden(value["value"], name)}
+    if "logprob" in value and isinstance(token := value.get("token"), str):
+        return {**made, "token": _without(token)}
+    return made
 
 
 def _renamed(value: dict[str, Any]) -> dict[str, Any]:
@@ -106,8 +123,9 @@ def _member(key: str, item: Any, change: Callable[[str], str], *, free: bool) ->
     if change is _without and item:
         if is_secret_name(key):
             is_described = isinstance(item, dict) and is_schema(item)
-            return _value(item, change, free=free) if is_described else hidden(item)
-        if key.lower() in _COOKIES and isinstance(item, str) and not item.isalpha():
+            return _value(item, change, free=free) if is_described else hidden(item, key)
+        low = key.lower()
+        if low in _HEADERS and isinstance(item, str) and (is_login(item) if low == "auth" else not item.isalpha()):
             return REDACTED
     return _value(item, change, free=free)
 

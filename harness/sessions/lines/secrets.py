@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 from harness.sessions.lines.assigned import REDACTED
 from harness.sessions.lines.logins import without_logins
-from harness.sessions.lines.well_known import KEYS, without_assigned
+from harness.sessions.lines.paired import without_encoded_login, without_hooks, without_paired, without_web_logins
+from harness.sessions.lines.well_known import KEYS, may_have_names, without_assigned
 
 __all__ = ["REDACTED", "is_secret_flag", "may_name_secrets", "without_password", "without_secrets"]
 
@@ -23,6 +24,9 @@ _SHAPES = re.compile(
     | xox[abeoprs]-[A-Za-z0-9-]{10,}+                  # Slack
     | (?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])         # AWS
     | AIza[A-Za-z0-9_-]{35} | ya29\.[A-Za-z0-9_-]{20,}+  # Google
+    | (?:gsk|nvapi|xai|pplx|tvly|dop_v1|sntry[su]|r8)[_-](?=[A-Za-z_-]{0,100}[0-9])[A-Za-z0-9_-]{20,}+  # models, clouds
+    | (?:dckr_pat|shp(?:at|ca|pa|ss)|lsv2_(?:pt|sk))_[A-Za-z0-9_-]{16,}+  # Docker, Shopify, LangSmith
+    | ATATT3x[A-Za-z0-9_=-]{16,}+ | hvs\.[A-Za-z0-9_-]{20,}+ | AGE-SECRET-KEY-1[A-Z0-9]{30,}+  # Vault, age
     | hf_[A-Za-z0-9]{20,}+ | npm_[A-Za-z0-9]{30,}+ | pypi-[A-Za-z0-9_-]{40,}+
     | SG\.[A-Za-z0-9_-]{16,}+\.[A-Za-z0-9_-]{16,}+     # SendGrid
     | eyJ[A-Za-z0-9_-]{8,}+\.eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]*+  # JSON Web Tokens
@@ -30,25 +34,14 @@ _SHAPES = re.compile(
     re.VERBOSE,
 )
 _BEGINNINGS = (
-    *(
-        "sk-",
-        "sk_",
-        "rk-",
-        "rk_",
-        "gho_",
-        "ghp_",
-        "ghs_",
-        "ghu_",
-        "ghr_",
-        "github_pat_",
-        "glpat-",
-        "xox",
-        "AKIA",
-        "ASIA",
-    ),
-    *("AIza", "ya29.", "hf_", "npm_", "pypi-", "SG.", "eyJ"),
-)
-"""One of these is in every text in which such a shape is; to look for them first takes less time."""
+    ("_", ("sk_", "rk_", "gho_", "ghp_", "ghs_", "ghu_", "ghr_", "_pat_", "hf_", "npm_", "dop_v1_", "sntry", "r8_",
+           "shp", "lsv2_")),
+    ("-", ("sk-", "rk-", "glpat-", "xox", "pypi-", "xai-", "nvapi-", "pplx-", "tvly-", "AGE-SECRET-")),
+    ("", ("AKIA", "ASIA", "AIza", "ya29.", "SG.", "hvs.", "eyJ", "ATATT3x")),
+)  # fmt: skip
+"""One of these, and the sign before it, is in every text with such a shape; to look for them first takes less time."""
+_CRYPT = re.compile(r"(?<![\w$])\$(?:[1567y]|2[abxy]?|gy|apr1|argon2(?:id?|d)|scrypt)\$[A-Za-z0-9./$=,+-]{20,}+")
+"""What is stored of passwords, as in /etc/shadow."""
 _HEADER = re.compile(
     r"""(?i)(authorization(?:\\{0,8}["'])?\s{0,3}[:=]\s{0,3}(?:\\{0,8}["'])?(?:(?:bearer|basic|token|digest|api-?key|key|jwt|oauth|ssws"""
     r"""|negotiate|ntlm|splunk)\s{1,3})?|\bbearer\s{1,3})(?=[^\s"',;]{0,200}?[0-9=._-])[A-Za-z0-9._~+/=:-]{8,}+"""
@@ -87,7 +80,9 @@ _ELEMENT = re.compile(
 _NETRC = re.compile(
     r"(?i)((?<!\S)(?:machine\s{1,8}\S{1,200}|default)\s{1,8}login\s{1,8}\S{1,100}\s{1,8}password\s{1,8})(?!\[redacted\])\S{1,200}"
 )
-_COLUMN = re.compile(r"(?i)(\bpass(?:word|wd)\t)(?=[^\s]{0,100}?[0-9])[^\s]{6,}+")
+_COLUMN = re.compile(
+    rf"(?i)(\b(?:[a-z0-9]{{1,20}}_){{0,3}}(?:pass(?:word|wd)|secret|token|{KEYS})\t)(?=[^\s]{{0,100}}?[0-9])[^\s]{{6,}}+"
+)
 _PROSE = re.compile(
     r"""(?i)(\bpass(?:word|wd|phrase|code)\s{1,3}(?:is|was)(?:\s{0,3}:)?\s{1,3}["'`]?)(?!\[redacted\])"""
     r"""(?=[^\s"'`,;]{0,100}?[0-9])[^\s"'`,;]{6,}+"""
@@ -137,16 +132,28 @@ def without_secrets(text: str) -> str:
 def _cleared(text: str) -> str:
     if _BEGIN in text:
         text = "".join(_without_private_keys(text))
-    text = _SHAPES.sub(REDACTED, text) if _has_one(text, _BEGINNINGS) else text
+    text = _SHAPES.sub(REDACTED, text) if _may_have_a_shape(text) else text
+    text = _CRYPT.sub(REDACTED, text) if "$" in text else text
     low = text.lower()
-    if "authorization" in low or "bearer" in low:
+    has_auth = "auth" in low
+    if (has_auth and "authorization" in low) or "bearer" in low:
         text = _PARTS.sub(rf"\1{REDACTED}", text)
         text = _HEADER.sub(rf"\1{REDACTED}", text)
-    text = _ADDRESS.sub(rf"\1{REDACTED}", text) if "://" in text else text
+    if "://" in text:
+        text = without_hooks(_ADDRESS.sub(rf"\1{REDACTED}", text), low)
     text = _COOKIE.sub(rf"\1{REDACTED}", text) if "cookie" in low else text
     text = without_logins(text, low)
+    text = without_web_logins(text) if has_auth else text
+    text = without_encoded_login(text) if "%3a" in low else text
     text = _QUERY.sub(_query, text) if "=" in text and ("?" in text or "&" in text) else text
     return _named(text, low) if _has_one(low, _WORDS) else text
+
+
+def _may_have_a_shape(text: str) -> bool:
+    for sign, beginnings in _BEGINNINGS:  # noqa: SIM110 - as in `_has_one`
+        if sign in text and _has_one(text, beginnings):
+            return True
+    return False
 
 
 def _has_one(text: str, words: tuple[str, ...]) -> bool:
@@ -164,7 +171,9 @@ def _named(text: str, low: str) -> str:
     text = _NETRC.sub(rf"\1{REDACTED}", text) if "login" in low else text
     text = _COLUMN.sub(rf"\1{REDACTED}", text) if "\t" in text else text
     text = _PROSE.sub(rf"\1{REDACTED}", text) if " is" in low or " was" in low else text
-    return without_assigned(text) if "=" in text or ":" in text else text
+    if not may_have_names(low):
+        return text
+    return without_paired(without_assigned(text) if "=" in text or ":" in text else text)
 
 
 def _without_private_keys(text: str) -> Iterator[str]:

@@ -24,6 +24,7 @@ from harness.sessions.lines.entries import (
     digest,
     parse_line,
 )
+from harness.sessions.lines.second_header import OwnLines
 
 __all__ = ["LONGEST", "RawLine", "cut_short", "entry_in", "read_entries", "read_lines", "skim", "uncut"]
 
@@ -103,26 +104,29 @@ class _Rest:
 
 
 def read_entries(path: Path) -> Iterator[Entry]:
-    """The readable lines, each held no longer than the caller does. Raises `FileMissing`."""
+    """The readable lines of the conversation, each held no longer than the caller does. Raises `FileMissing`."""
+    own = OwnLines()
     for line in read_lines(path):
-        if entry := entry_in(line):
+        if (entry := entry_in(line)) and own.has(entry):
             yield entry
 
 
 def skim(path: Path, start: Position = START) -> tuple[list[Entry], list[Damage], Tail]:
-    """What `scan` gives of the lines from `start` on, with long texts cut; `uncut` reads them again.
+    """What `scan` gives of the lines from `start` on, with long texts cut; `uncut` reads them again. Lines of another
+    ledger are left out; the damage names where they begin.
 
     Raises `FileMissing`.
     """
     entries: list[Entry] = []
     damage: list[Damage] = []
-    line = None
+    line, own = None, OwnLines()
     for line in read_lines(path, start):
         if entry := entry_in(line):
-            entries.append(cut_short(entry))
+            if own.has(entry):
+                entries.append(cut_short(entry))
         elif not line.blank:
             damage.append(Damage("bad" if line.ended else "torn", line.seq, line.offset))
-    return entries, damage, _tail(line) if line else Tail(start.seq - 1, start.offset)
+    return entries, damage + own.damage, _tail(line) if line else Tail(start.seq - 1, start.offset)
 
 
 def uncut(entry: Entry, path: Path) -> EntryDict:

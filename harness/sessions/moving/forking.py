@@ -27,11 +27,11 @@ from harness.sessions.ledger.deleting import finish_removal
 from harness.sessions.lines.anchor import Anchor, encode_anchor, new_ledger_id, read_anchor
 from harness.sessions.lines.entries import Entry, EntryDict, Position, digest, make_line
 from harness.sessions.lines.layout import Owner, SessionFiles
+from harness.sessions.lines.listed import written_again
 from harness.sessions.lines.skimming import uncut
 from harness.sessions.moving.binding_texts import put_texts, texts_elsewhere
 from harness.sessions.view.turn_ends import newest_end, path_to, path_to_end
 from harness.sessions.view.turns import boundary_of
-from harness.text import dumps
 
 __all__ = ["fork_session"]
 
@@ -48,7 +48,7 @@ async def fork_session(
     `SessionNotFound`, `SessionBusy`, and `SessionExists` where the new session has a ledger already.
     """
     copy = await pool.run(_planned, source, owner, session_id, entry_id)
-    async with FileLock(target.lock).held_for(timeout) as lock:
+    async with FileLock(target.lock, barrier=target.barrier).held_for(timeout) as lock:
         await finish_removal(lock, target, session_id)
         if await pool.run(disk.mark, source.blobs) is None:
             await pool.run(lock.work, copy.write, source, target)
@@ -194,7 +194,7 @@ class _Copy:
             turn=turn,
             request=request,
         )
-        raw = dumps(line)
+        raw = written_again(line)
         self._moved[offset] = Position(self._count + 1, self._size)
         self._count, self._size = self._count + 1, self._size + len(raw) + 1
         self._hash, self._leaf = digest(raw), entry_id

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,11 +25,11 @@ from harness.sessions.ledger.committing import BLOB_LOCK_SECONDS, blob_lock
 from harness.sessions.ledger.deleting import mentioned_contents
 from harness.sessions.ledger.reading import Loaded, read_session
 from harness.sessions.lines.anchor import Anchor, encode_anchor, new_ledger_id, read_anchor
-from harness.sessions.lines.entries import MAX_LINE, parse_line
+from harness.sessions.lines.entries import MAX_LINE, Tail, digest, parse_line
 from harness.sessions.lines.formats import check_format
 from harness.sessions.lines.headers import checked_header, read_first_line
 from harness.sessions.lines.layout import Owner, SessionFiles
-from harness.sessions.moving.bundle import CONTENTS, LEDGER, MAX_BYTES, Bundle, place_of, read_manifest
+from harness.sessions.moving.bundle import CONTENTS, CONTEXT, LEDGER, MAX_BYTES, Bundle, place_of, read_manifest
 from harness.sessions.moving.rechain import rechained
 
 __all__ = [
@@ -86,7 +86,7 @@ def unpack(
     owner = unpacked.owner
     with open_archive(path) as archive:
         bundle = read_manifest(archive, path, max_bytes)
-        for member in bundle.members:
+        for member in _worth_unpacking(bundle):
             _unpack_member(archive, member, place_of(member.path, unpacked.files), path)
     _check(unpacked.files, bundle)
     signed = _is_signed(unpacked.files, owner.anchor_key)
@@ -144,6 +144,14 @@ def remove_abandoned(folder: Path) -> None:
             disk.remove_tree(folder / item.name)
 
 
+def _worth_unpacking(bundle: Bundle) -> Iterator[Member]:
+    """All but a copy for the model with more in it than its ledger could have given: it is made anew."""
+    sizes = {member.path: member.bytes for member in bundle.members}
+    for member in bundle.members:
+        if member.path != CONTEXT or member.bytes <= sizes[LEDGER] + MAX_LINE:
+            yield member
+
+
 def _unpack_member(archive: ArchiveReader, member: Member, target: Path, path: Path) -> None:
     found = write_blocks(target, archive.blocks(member.path, member.bytes))
     if (found.bytes, found.sha256) != (member.bytes, member.sha256):
@@ -163,6 +171,9 @@ def _check(staged: SessionFiles, bundle: Bundle) -> None:
     if wrong or header is None or header.get("ledgerId") != bundle.ledger_id:
         first = f"line {wrong[0].line}, {wrong[0].kind}: {wrong[0].text}" if wrong else "its header is another one's"
         raise SessionDamaged(f"the ledger in {bundle.path} does not verify ({first}); nothing was imported")
+    if any(finding.kind == "context" for finding in report.findings):
+        _log.warning("the context file in %s says something else than its ledger, and is made anew", bundle.path)
+        disk.remove(staged.context)
     # Bundles of version 0.1.0 also hold what a line names at a place that does not count any more.
     if unnamed := _contents(staged.blobs) - mentioned_contents(staged.ledger, staged.blobs):
         raise SessionDamaged(f"the ledger in {bundle.path} names no content {min(unnamed)}; nothing was imported")
@@ -211,7 +222,9 @@ def _write_anchor(staged: SessionFiles, owner: Owner, files: SessionFiles) -> No
     loaded = read_session(staged, owner, anchored=False)
     deleted = tuple(item for item in _deleted(files) if item != loaded.ledger_id)
     disk.remove(staged.anchor)
-    write_blocks(staged.anchor, [encode_anchor(_anchor(loaded, owner, deleted), owner.anchor_key)])
+    write_blocks(
+        staged.anchor, [encode_anchor(_anchor(loaded, _end(staged, loaded), owner, deleted), owner.anchor_key)]
+    )
 
 
 def _deleted(files: SessionFiles) -> tuple[str, ...]:
@@ -219,8 +232,17 @@ def _deleted(files: SessionFiles) -> tuple[str, ...]:
     return before.deleted if before else ()
 
 
-def _anchor(loaded: Loaded, owner: Owner, deleted: tuple[str, ...]) -> Anchor:
-    end = loaded.tail
+def _end(staged: SessionFiles, loaded: Loaded) -> Tail:
+    """The end that an anchor may name: behind it there may be half a line, as a crash left it."""
+    torn = next((damage for damage in loaded.damage if damage.kind == "torn"), None)
+    if torn is None:
+        return loaded.tail
+    start = max(0, torn.byte - MAX_LINE - 1)
+    last = disk.read(staged.ledger, start, torn.byte - start).removesuffix(b"\n").rpartition(b"\n")[2]
+    return Tail(torn.line - 1, torn.byte, digest(last))
+
+
+def _anchor(loaded: Loaded, end: Tail, owner: Owner, deleted: tuple[str, ...]) -> Anchor:
     return Anchor(
         ledger_id=str(loaded.ledger_id),
         session=owner.session,

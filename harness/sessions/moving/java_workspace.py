@@ -1,4 +1,4 @@
-"""Sessions that the Java harness has left in a workspace: found, read, and never changed.
+"""Sessions that the Java harness has left in a workspace: found, read, and never changed here.
 
 Its files lie outside `tenants/`: those of calls without a user below the workspace, those of a user in a folder named
 by the raw user id, except that the memory of all users lies in the one place of calls without a user. So a memory there
@@ -82,14 +82,18 @@ class JavaWorkspace:
         """The ids of the sessions there are."""
         found = {_decoded(name) for folder in self._folders("context") for name in self._names(folder)}
         for folder in self._folders("sessions"):
-            found |= {name.removesuffix(".log.jsonl") for name in self._names(folder) if name.endswith(".log.jsonl")}
+            found |= {
+                name.removesuffix(".jsonl").removesuffix(".log")
+                for name in self._names(folder)
+                if name.endswith(".jsonl")
+            }
         return sorted(session_id for session_id in found if self.read(session_id) is not None)
 
     def memory_files(self) -> dict[Parts, bytes]:
         """The user's long-term memory: MEMORY.md and the daily files, by their paths below the tenant's root."""
         if not self._is_ours:
             return {}
-        base: Parts = () if self._user is None else (self._user,)
+        base = self.base
         names = [
             ("MEMORY.md",),
             *(("memory", name) for name in sorted(self._names((*base, "memory"))) if _DAY.fullmatch(name)),
@@ -104,9 +108,55 @@ class JavaWorkspace:
                 return session
         return None
 
+    def agents_there(self) -> list[str]:
+        """The names of agents that may have been the Java harness's, for this user."""
+        return sorted(filter(_is_part, self._names((*self.base, "agents")))) if self._is_ours else []
+
+    def places(self, session_id: str) -> tuple[list[Parts], list[Parts]]:
+        """Where a session lies that `read` gives: its files and folders, then those that are another's, or may be.
+
+        In this order they can be removed: what is left when that is cut off is still found as this session's.
+        """
+        mine: list[Parts] = []
+        others: list[Parts] = []
+        for root in self._roots():
+            told = self._transcript_lines(root, session_id, JavaSession())
+            folders = [(*root, "context", _encoded(session_id))]
+            if self._user is not None:
+                shared = folders[0][1:]
+                found = self._lines((*shared, "memory_messages.jsonl"), JavaSession())
+                if found is not None:
+                    (folders if _agrees(found, told) else others).append(shared)
+            names = [(*root, "sessions", f"{session_id}{suffix}") for suffix in reversed(_suffixes(session_id))]
+            is_ours = self._user is not None or not self._is_some_users(root, session_id)
+            (mine if is_ours else others).extend(place for place in (*folders, *names) if self._is_there(place))
+        return mine, others
+
+    @property
+    def has_folders(self) -> bool:
+        """Whether there are folders for sessions, which tell the harness's from another folder of the user's name."""
+        return any(map(self._is_there, [*self._folders("context"), *self._folders("sessions")]))
+
+    @property
+    def base(self) -> Parts:
+        """The user's own folder, or the workspace for nobody."""
+        return () if self._user is None else (self._user,)
+
+    def lists(self) -> list[Parts]:
+        """The lists of sessions in the user's own folder."""
+        found = [(*root, "sessions", "sessions.json") for root in self._roots() if self.base]
+        return [place for place in found if self._is_there(place)]
+
+    def own_folders(self) -> list[Parts]:
+        """The folders of those that the Java harness makes for a user that are there, the user's own as the last."""
+        if not self.base:
+            return []
+        inner = [(*root, name) for root in self._roots() for name in ("context", "sessions")]
+        made = [*inner, *self._roots(), *((*self.base, name) for name in ("agents", "memory")), self.base]
+        return [parts for parts in made if self._is_there(parts)]
+
     def _roots(self) -> list[Parts]:
-        base: Parts = () if self._user is None else (self._user,)
-        return [(*base, "agents", agent) for agent in self._agents]
+        return [(*self.base, "agents", agent) for agent in self._agents]
 
     def _folders(self, kind: str) -> list[Parts]:
         return [(*root, kind) for root in self._roots() if self._is_ours and self._is_there(root)]
@@ -128,8 +178,7 @@ class JavaWorkspace:
         if not _is_part(session_id):
             return []
         entries: list[dict[str, Any]] = []
-        # `s.jsonl` of a session `s` that ends in `.log` would be the other transcript of another session.
-        for suffix in (".log.jsonl",) if session_id.endswith(".log") else (".log.jsonl", ".jsonl"):
+        for suffix in _suffixes(session_id):
             known = {identity_of(entry) for entry in entries}
             lines = self._lines((*root, "sessions", session_id + suffix), session)
             entries += [entry for entry in lines or () if identity_of(entry) not in known]
@@ -270,6 +319,11 @@ def _agrees(memory: Iterable[Mapping[str, Any]], entries: Iterable[Mapping[str, 
         if data.get("name") != SUMMARY_NAME and (message := from_java(data)).message["role"] == "user"
     }
     return bool(asked) and asked <= said
+
+
+def _suffixes(session_id: str) -> tuple[str, ...]:
+    """Of the two transcripts. `s.jsonl` of a session `s` that ends in `.log` would be one of another session."""
+    return (".log.jsonl",) if session_id.endswith(".log") else (".log.jsonl", ".jsonl")
 
 
 def _is_part(name: str) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 from harness.errors import SessionDamaged
 from harness.sessions.lines.entries import EntryDict, digest, parse_line
+from harness.sessions.lines.listed import written_again
 from harness.sessions.lines.skimming import read_lines
 from harness.text import dumps
 
@@ -38,12 +39,13 @@ def rechained(path: Path, header: Mapping[str, Any]) -> Iterator[bytes]:
             raw = _written(_relinked(entry, link, moved))
         moved[line.offset] = end
         end, link = end + len(raw) + 1, digest(raw)
-        yield raw + b"\n"
+        # Half a line that a crash left is no line where it has an end.
+        yield raw + b"\n" if line.ended else raw
 
 
 def _written(entry: EntryDict) -> bytes:
     try:
-        return dumps(entry)
+        return written_again(entry)
     except TypeError as error:
         raise SessionDamaged(
             f"line {entry.get('seq')} cannot be written again ({error}); import it as it is"

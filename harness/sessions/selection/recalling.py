@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +20,7 @@ from harness.sessions.lines.entries import EntryDict
 from harness.sessions.lines.layout import SessionFiles
 from harness.sessions.selection.outline import Outline
 from harness.sessions.view.projection import Turn
+from harness.sessions.view.query import fold
 from harness.sessions.view.turns import blocks_of, message_of
 from harness.text import dumps
 
@@ -191,7 +191,7 @@ class _Search:
 
     def __init__(self, files: SessionFiles, query: str) -> None:
         self.kept = _Kept(files)
-        self._words = tuple(dict.fromkeys(_folded(query).split()))
+        self._words = tuple(dict.fromkeys(fold(query).split()))
         self._places: list[_Place] = []
         self._texts = 0
         self._room = _SEARCHED
@@ -211,7 +211,7 @@ class _Search:
         if data.get("via") == "model" and "requestId" in data:
             self._asked[data["id"]] = str(data["requestId"])
         self._expand(data)
-        self._recalls += [(data["id"], _folded(query)) for query in _queries(data["message"])]
+        self._recalls += [(data["id"], fold(query)) for query in _queries(data["message"])]
         for role, text, call, tool in self._parts(data["message"]):
             self._take(data["id"], role, text, call, tool)
 
@@ -280,7 +280,7 @@ class _Search:
         if not text:
             return
         self._texts += 1
-        folded = _folded(text)
+        folded = fold(text)
         counts = tuple(folded.count(word) for word in self._words)
         if any(counts):
             snippet = _snippet(text, folded, [word for word, n in zip(self._words, counts, strict=True) if n])
@@ -353,7 +353,3 @@ def _snippet(text: str, folded: str, words: Sequence[str]) -> str:
     start = max(0, min(first, len(text)) - _LEAD)
     cut = " ".join(text[start : start + _SNIPPET].split())
     return f"{'…' if start else ''}{cut}{'…' if start + _SNIPPET < len(text) else ''}"
-
-
-def _folded(text: str) -> str:
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())

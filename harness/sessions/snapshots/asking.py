@@ -7,7 +7,7 @@ A store that does not answer is not one that has nothing: nobody goes on as if i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
 from harness.errors import HarnessError, PersistenceError
@@ -15,7 +15,7 @@ from harness.sessions.snapshots.state_files import FileSession
 from harness.state import Session, SessionKey, State
 from harness.text import said
 
-__all__ = ["SECONDS_TO_ANSWER", "AskedStore", "asked"]
+__all__ = ["SECONDS_TO_ANSWER", "AskedStore", "AskedTenant", "asked"]
 
 SECONDS_TO_ANSWER = 30.0
 """How long a store may take; a call that waits for it holds its session all the while."""
@@ -23,8 +23,11 @@ SECONDS_TO_ANSWER = 30.0
 T = TypeVar("T")
 
 
-async def asked(session: Session, key: SessionKey, work: Callable[[], Awaitable[T]], advice: str) -> T:
-    """What comes of `work`, which asks this store. Raises `PersistenceError` that ends with the advice."""
+async def asked(session: Session, whose: str, work: Callable[[], Awaitable[T]], advice: str) -> T:
+    """What comes of `work`, which asks this store; `whose`, in an error, says for whom.
+
+    Raises `PersistenceError` that ends with the advice.
+    """
     if isinstance(session, FileSession):  # its errors are ours, and a disk is waited for
         return await work()
     limit = asyncio.timeout(SECONDS_TO_ANSWER)
@@ -37,7 +40,7 @@ async def asked(session: Session, key: SessionKey, work: Callable[[], Awaitable[
         if isinstance(error, asyncio.CancelledError) and _is_being_cancelled():
             raise
         words = f"it gave no answer within {SECONDS_TO_ANSWER:g} s" if limit.expired() else said(error)
-        store = f"the store of session {key.session!r} ({type(session).__name__})"
+        store = f"the store of {whose} ({type(session).__name__})"
         raise PersistenceError(f"{store} failed: {words}; {advice}") from error
 
 
@@ -80,4 +83,37 @@ class AskedStore:
         )
 
     async def _ask(self, work: Callable[[], Awaitable[T]]) -> T:
-        return await asked(self._session, self._key, work, "try again when it is back")
+        return await asked(self._session, f"session {self._key.session!r}", work, "try again when it is back")
+
+
+class AskedTenant:
+    """What one store has of one tenant, under the keys of these agents. Every method raises `PersistenceError`."""
+
+    def __init__(self, session: Session, namespace: tuple[str, ...], agents: Iterable[str]) -> None:
+        self._session = session
+        self._namespace = namespace
+        self._agents = tuple(agents)
+
+    async def keys(self) -> list[SessionKey]:
+        """The tenant's keys. What a store gives beyond them is somebody else's, and left alone."""
+        found = [key for agent in self._agents for key in await self._keys_of(agent)]
+        return [key for key in found if key.namespace == self._namespace and key.agent in self._agents]
+
+    async def empty(self) -> int:
+        """Remove all of it, and see that it is gone; how many keys there were."""
+        keys = await self.keys()
+        for key in keys:
+            await AskedStore(self._session, key).delete()
+        if isinstance(self._session, FileSession):
+            for agent in self._agents:
+                await self._session.drop(self._namespace, agent)
+        if left := await self.keys():
+            raise PersistenceError(
+                f"the store of the user ({type(self._session).__name__}) still has {len(left)} keys after they were "
+                "deleted; mend the store, then delete the user again"
+            )
+        return len(keys)
+
+    async def _keys_of(self, agent: str) -> list[SessionKey]:
+        advice = "delete the user again when it is back"
+        return await asked(self._session, "the user", lambda: self._session.list_keys(self._namespace, agent), advice)

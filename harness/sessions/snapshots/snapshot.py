@@ -1,6 +1,6 @@
 """Track 1 of a call: the snapshot, written so that a growing conversation costs what it grew by.
 
-`memory` names the ledger position the snapshot was taken at: `{ledgerId, seq, hash, count}`.
+`memory` names the ledger position the snapshot was taken at, and whose it is: `{ledgerId, seq, hash, count, owner}`.
 `memory_messages` is the list of messages the model would see. Each state module has its own value.
 """
 
@@ -13,16 +13,21 @@ from dataclasses import dataclass
 
 from harness.errors import ListMoved
 from harness.messages import MessageDict
+from harness.sessions.lines.anchor import is_deleted
 from harness.sessions.lines.digest import message_digest
+from harness.sessions.lines.entries import digest
+from harness.sessions.lines.layout import Owner
 from harness.sessions.lines.shapes import is_message
 from harness.sessions.snapshots.asking import AskedStore, asked
 from harness.sessions.snapshots.place import Place
 from harness.sessions.snapshots.state_files import FileSession
 from harness.sessions.snapshots.workspace_session import WorkspaceSession
+from harness.sessions.tree.reconcile import LedgerSide
 from harness.sessions.tree.session_tree import SessionTree
 from harness.state import Session, SessionKey, State
+from harness.text import dumps
 
-__all__ = ["MEMORY", "MESSAGES", "Snapshot", "SnapshotWriter", "load_snapshot"]
+__all__ = ["MEMORY", "MESSAGES", "Snapshot", "SnapshotWriter", "is_anothers", "load_snapshot", "owner_mark"]
 
 _log = logging.getLogger("harness.sessions")
 MEMORY = "memory"
@@ -54,6 +59,25 @@ async def load_snapshot(session: Session, key: SessionKey) -> Snapshot | None:
     return Snapshot(position, whole)
 
 
+def owner_mark(key: SessionKey) -> str:
+    """What a snapshot says of whose it is: of one length for all, so that its block has room for it."""
+    return digest(dumps(Owner(key.session, key.agent, key.namespace).fields()))
+
+
+def is_anothers(position: State | None, key: SessionKey, ledger: LedgerSide | None = None) -> bool:
+    """Whether a snapshot that lies under this key was put there from under another.
+
+    Those of older versions do not say whose they are: then it must be of this ledger, or of one that was deleted.
+    """
+    owner, named = (position or {}).get("owner"), (position or {}).get("ledgerId")
+    if owner is not None:
+        return bool(owner != owner_mark(key))
+    own = {ledger.ledger_id, ledger.anchored} - {None} if ledger else set()
+    if ledger is None or not own or not isinstance(named, str):
+        return False
+    return named not in own and not is_deleted(named, ledger.deleted)
+
+
 class SnapshotWriter:
     """Writes the snapshots of one session. It remembers what it stored last, to append what is new.
 
@@ -63,6 +87,7 @@ class SnapshotWriter:
 
     def __init__(self) -> None:
         self._place: tuple[Session, SessionKey] | None = None
+        self._owner = ""
         self._guarded: Place | None = None
         """Where its files are, if the ledger's lock keeps all others from there."""
         self._messages: list[MessageDict] = []
@@ -75,7 +100,7 @@ class SnapshotWriter:
 
     def is_current(self, session: Session, key: SessionKey, tree: SessionTree) -> bool:
         """Whether this writer stored the snapshot of the ledger as it is now."""
-        return self._position is not None and self.knows(session, key, _position(tree, self._position["count"]))
+        return self._position is not None and self.knows(session, key, self._at(tree, self._position["count"]))
 
     def forget(self) -> None:
         """Look at the store before the next snapshot is written: somebody else wrote to it."""
@@ -86,14 +111,14 @@ class SnapshotWriter:
         if tree.ledger_id is None:
             return
         if self._place != (session, key):
-            self._values = {}
+            self._values, self._owner = {}, owner_mark(key)
         changed = self._changed(tree, values)
         if not changed and self.is_current(session, key, tree):
             return
         messages = tree.view().messages
-        position = _position(tree, len(messages))
+        position = self._at(tree, len(messages))
         await asked(
-            session, key, lambda: self._save_all(session, key, messages, position, changed),
+            session, f"session {key.session!r}", lambda: self._save_all(session, key, messages, position, changed),
             "the ledger has what was to be stored, and the next call stores it",
         )  # fmt: skip
         self._guarded = None
@@ -112,7 +137,7 @@ class SnapshotWriter:
             return
         messages, changed = tree.view().messages, self._changed(tree, values)
         seq, last_hash = tree.planned_end
-        position = {"ledgerId": tree.ledger_id, "seq": seq, "hash": last_hash, "count": len(messages)}
+        position = _position(tree.ledger_id, seq, last_hash, len(messages), self._owner)
         there = len(self._messages) if self._grown(messages) else None
         added = messages[there or 0 :]
         alone = self._guarded if tree.locked else None
@@ -125,6 +150,9 @@ class SnapshotWriter:
                 self._note(position, changed)
 
         tree.take_along(put)
+
+    def _at(self, tree: SessionTree, count: int) -> State:
+        return _position(tree.ledger_id, tree.count, tree.last_hash, count, self._owner)
 
     def _changed(self, tree: SessionTree, values: Mapping[str, State]) -> dict[str, State]:
         stored = {name: tree.redacted_state(name, value) for name, value in values.items()}
@@ -187,5 +215,5 @@ async def _put(
         raise failed[0]
 
 
-def _position(tree: SessionTree, count: int) -> State:
-    return {"ledgerId": tree.ledger_id, "seq": tree.count, "hash": tree.last_hash, "count": count}
+def _position(ledger_id: str | None, seq: int, last_hash: str | None, count: int, owner: str) -> State:
+    return {"ledgerId": ledger_id, "seq": seq, "hash": last_hash, "count": count, "owner": owner}

@@ -20,19 +20,18 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from harness.errors import FileMissing, InvalidId, SessionBusy, SessionDamaged
+from harness.errors import FileMissing, SessionBusy
 from harness.filesystem import disk, pool
 from harness.filesystem.locks import FileLock
 from harness.sessions.lines.sealed import is_sealed, seal, unseal
+from harness.sessions.snapshots.key_folders import KEY_FILE, check_key, drop_folders, key_bytes, noted_key
 from harness.sessions.snapshots.list_file import Known, ListFile, Recent
 from harness.sessions.snapshots.place import LIST, VALUE, Place
 from harness.sessions.snapshots.state_json import decode, encode
 from harness.state import SessionKey, State
-from harness.text import dumps
 
 __all__ = ["FileSession", "Layout"]
 
-_KEY_FILE = "_key.json"
 _HOLD_SECONDS = 10.0
 _POLL_SECONDS = 0.01
 _LOOKS, _LOOK_SECONDS = 4, 0.001
@@ -194,9 +193,20 @@ class FileSession:
         if await pool.run(self._is_there, key):
             await self._alone(key, lambda place: _remove(place, name))
 
+    async def set_aside(self, key: SessionKey) -> Path:
+        """Keep everything under a key for a person, under another name which this gives; the key has nothing then.
+
+        For whoever keeps all other writers of the key out.
+        """
+        return await pool.run(disk.set_aside, self._opened(key).folder)
+
     async def list_keys(self, namespace: tuple[str, ...], agent: str) -> list[SessionKey]:
         """The keys of one namespace and agent, sorted by session id. Foreign folders are passed over."""
         return await pool.run(self._list_keys, tuple(namespace), agent)
+
+    async def drop(self, namespace: tuple[str, ...], agent: str) -> None:
+        """Remove all folders of keys of a namespace and agent, with files in them that were set aside as damaged."""
+        await pool.run(self._drop, tuple(namespace), agent)
 
     async def aclose(self) -> None:
         """Forget what was remembered of files; none is held open, and the store can still be used."""
@@ -278,9 +288,17 @@ class FileSession:
         found = [self._key_of(parent / name, namespace, agent) for name in names]
         return sorted((key for key in found if key), key=lambda key: key.session)
 
+    def _drop(self, namespace: tuple[str, ...], agent: str) -> None:
+        layout = self._layout
+
+        def is_named(folder: Path) -> bool:
+            return layout.is_shortened(folder) or layout.session(agent, folder.name) is not None
+
+        drop_folders(layout.parent(namespace, agent), namespace, agent, is_named)
+
     def _key_of(self, folder: Path, namespace: tuple[str, ...], agent: str) -> SessionKey | None:
         if self._layout.is_shortened(folder):
-            key = _noted_key(folder)
+            key = noted_key(folder)
         else:
             session = self._layout.session(agent, folder.name)
             key = SessionKey(namespace, agent, session) if session else None
@@ -295,7 +313,7 @@ class FileSession:
         folder = self._layout.folder(key)
         self._layout.check(key.namespace)
         if self._layout.is_shortened(folder):
-            _check_key(folder, key)
+            check_key(folder, key)
         place = Place(folder)
         self._places.put(key, place)
         return place
@@ -309,8 +327,8 @@ class FileSession:
         self._layout.claim(key.namespace)
         disk.make_folder(folder, sync=self._sync)
         if self._layout.is_shortened(folder):
-            disk.create(folder / _KEY_FILE, _key_bytes(key), sync=self._sync)
-            _check_key(folder, key)
+            disk.create(folder / KEY_FILE, key_bytes(key), sync=self._sync)
+            check_key(folder, key)
         disk.remove_leftovers(folder)
         place.ready = True
         return place
@@ -355,26 +373,4 @@ def _remove(place: Place, name: str | None) -> None:
 
 def _has_states(folder: Path) -> bool:
     names = [item.name for item in disk.list_folder(folder) if not item.is_dir]
-    return any(name.endswith((VALUE, LIST)) and name != _KEY_FILE for name in names)
-
-
-def _key_bytes(key: SessionKey) -> bytes:
-    return dumps({"namespace": list(key.namespace), "agent": key.agent, "session": key.session}) + b"\n"
-
-
-def _noted_key(folder: Path) -> SessionKey | None:
-    """The key noted in a folder; None where nothing readable is noted."""
-    try:
-        noted = decode(disk.read(folder / _KEY_FILE)) or {}
-        return SessionKey(tuple(noted["namespace"]), noted["agent"], noted["session"])
-    except (FileMissing, KeyError, TypeError, InvalidId):
-        return None
-
-
-def _check_key(folder: Path, key: SessionKey) -> None:
-    noted = _noted_key(folder)
-    if noted is not None and noted != key:
-        raise SessionDamaged(
-            f"{folder / _KEY_FILE} says that this folder belongs to {noted}, but {key} was asked for; "
-            "nothing was changed: move one of the two to another store"
-        )
+    return any(name.endswith((VALUE, LIST)) and name != KEY_FILE for name in names)

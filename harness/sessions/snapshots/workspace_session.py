@@ -8,13 +8,11 @@ from pathlib import Path
 
 from harness.filesystem import namespaces
 from harness.ids import check_id, decode_name, encode_name, join_names
-from harness.sessions.lines.layout import SessionFiles
+from harness.sessions.lines.layout import SNAPSHOTS, SessionFiles
 from harness.sessions.snapshots.state_files import FileSession
 from harness.state import SessionKey
 
 __all__ = ["WorkspaceSession"]
-
-_CONTEXT = "context"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +34,7 @@ class _Layout:
 
     def parent(self, namespace: tuple[str, ...], agent: str) -> Path:
         root = namespaces.tenant_root(self.workspace, namespace)
-        return namespaces.agent_root(root, self.agent_id) / _CONTEXT
+        return namespaces.agent_root(root, self.agent_id) / SNAPSHOTS
 
     def session(self, agent: str, name: str) -> str | None:
         if agent == self.agent_id:
@@ -70,4 +68,4 @@ class WorkspaceSession(FileSession):
 
     def is_beside(self, key: SessionKey, files: SessionFiles) -> bool:
         """Whether a key's states lie beside the ledger of the same session, whose lock all who write there hold."""
-        return self._layout.folder(key) == files.folder.parent / _CONTEXT / files.name
+        return self._layout.folder(key) == files.snapshot.parent

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from harness.filesystem import pool
 from harness.ids import check_id
-from harness.messages import MessageDict
+from harness.messages import MessageDict, Msg
 from harness.sessions.catalog.branching import BranchInfo, Notes, read_branches, read_notes
+from harness.sessions.checking.strict import gone_is_not_found
 from harness.sessions.ledger.answers import Answered, read_answered
 from harness.sessions.ledger.following import follow
 from harness.sessions.ledger.stepped_over import stepped_over
@@ -23,6 +24,8 @@ from harness.sessions.view.projection import View
 
 __all__ = ["SessionReader"]
 
+P = ParamSpec("P")
+T = TypeVar("T")
 _Bytes = bytes  # within the class `bytes` is a property
 
 
@@ -110,6 +113,15 @@ class SessionReader:
         """With an anchor key, what a writer is about to take in that was not signed with it, in sentences."""
         return self._store.unproved()
 
+    def unanchored(self) -> str | None:
+        """That the newest commit has no anchor, and why, in a sentence; None where it has one."""
+        if (reason := self._store.unanchored) is None:
+            return None
+        return (
+            f"session {self.session_id!r}: all is stored, but the anchor of its ledger could not be written ({reason});"
+            " until a call can, nobody can prove that no line is missing at the end"
+        )
+
     @property
     def turn(self) -> str | None:
         """The id of the newest turn since the boundary."""
@@ -148,17 +160,17 @@ class SessionReader:
     async def context_at(self, entry_id: str) -> ContextAt:
         """What the model saw at the request that this line begins or belongs to, worked out from the ledger.
 
-        Reads the ledger up to it. Raises `ConfigError` where there is no such request.
+        Reads the ledger up to it. Raises `ConfigError` where there is no such request, and `SessionNotFound`.
         """
-        return await pool.run(read_context, self.files, entry_id)
+        return await pool.run(self._asked, read_context, entry_id)
 
     async def branches(self) -> list[BranchInfo]:
-        """The ways the conversation went, oldest first; reads the whole ledger."""
-        return await pool.run(read_branches, self.files)
+        """The ways the conversation went, oldest first; reads the whole ledger. Raises `SessionNotFound`."""
+        return await pool.run(self._asked, read_branches)
 
     async def notes(self) -> Notes:
-        """The labels and the title that people gave; reads the whole ledger."""
-        return await pool.run(read_notes, self.files)
+        """The labels and the title that people gave; reads the whole ledger. Raises `SessionNotFound`."""
+        return await pool.run(self._asked, read_notes)
 
     async def find_answered(self, idempotency_key: str) -> Answered | None:
         """As `answered`, and further back: a boundary knows the newest 1 024 keys before it."""
@@ -188,6 +200,10 @@ class SessionReader:
         """Whether the line of that number is the one with that hash; what lies before the boundary is believed."""
         return self._store.knows(seq, line_hash)
 
+    def _asked(self, read: Callable[Concatenate[SessionFiles, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        with gone_is_not_found(self.files, self.session_id):
+            return read(self.files, *args, **kwargs)
+
     def follow(self, after: int = 0, *, poll: float = 0.2) -> AsyncIterator[Entry]:
         """The lines behind line `after`, then those that are written from now on, as they get whole.
 
@@ -195,6 +211,14 @@ class SessionReader:
         `SessionDamaged` if it is cut or replaced meanwhile.
         """
         return follow(self.files, after, poll)
+
+    async def look_for_media(self, messages: Iterable[MessageDict | Msg]) -> list[str]:
+        """The SHA-256 of media that these messages name and do not bring, and that are stored nowhere.
+
+        A line gets a text in the place of each. `add_message` looks for itself where nobody has asked this while the
+        session is locked, and blocks the event loop for so long.
+        """
+        return await self._store.media.look_for(messages, self._store.blobs)
 
     async def load_media(self, sha256: str) -> _Bytes:
         """The bytes behind a media block. Raises `FileMissing`, and `SessionDamaged` if they were changed."""

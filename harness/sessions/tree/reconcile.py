@@ -4,6 +4,9 @@ The ledger is the truth where it knows the snapshot's position. A snapshot that 
 ledger, or that has no ledger, gives the messages that are missing. Where each has what the other
 lacks, nothing is thrown away: the snapshot's messages become a branch and the ledger stays active.
 What the ledger left behind, by going back or by a compaction, it does not lack.
+
+A snapshot of another machine's ledger may begin with a summary. If the ledger's end is among what stands behind it,
+the ledger has all that it stands for. If not, it may stand for turns that are nowhere else, and is taken in itself.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from typing import Any, Protocol, TypeAlias
 
 from harness.messages import MessageDict
 from harness.sessions.lines.anchor import is_deleted
+from harness.sessions.view.turns import is_summary
 
 __all__ = ["AppendMissing", "Branch", "Decision", "Ignore", "LedgerSide", "LedgerWins", "holds", "reconcile"]
 
@@ -112,13 +116,27 @@ def holds(ledger: LedgerSide, position: Mapping[str, Any]) -> bool:
 def _compare(ledger: LedgerSide, messages: Sequence[MessageDict], known: Set[str]) -> Decision:
     logged = [str(message.get("id")) for message in ledger.messages()]
     said = [str(message.get("id")) for message in messages]
+    end = _end(logged, messages, said)
+    rest = [message for message in messages if ledger.entry_id(str(message.get("id"))) is None]
+    # A summary before that place stands for what was said here too; it is nothing that anybody said.
+    summed = {said[n] for n in range(end) if is_summary(messages[n])}
+    missing = tuple(message for message in rest if message.get("id") not in known | summed)
+    if not missing:
+        return LedgerWins()
+    if [message.get("id") for message in missing] == said[end:]:
+        return AppendMissing(missing)
     common = 0
     while common < min(len(logged), len(said)) and logged[common] == said[common]:
         common += 1
-    rest = [message for message in messages[common:] if ledger.entry_id(str(message.get("id"))) is None]
-    missing = tuple(message for message in rest if message.get("id") not in known)
-    if not missing:
-        return LedgerWins()
-    if common == len(logged) and len(missing) == len(rest):
-        return AppendMissing(missing)
     return Branch(said[common - 1] if common else None, missing)
+
+
+def _end(logged: Sequence[str], messages: Sequence[MessageDict], said: Sequence[str]) -> int:
+    """Where in the snapshot the ledger ends: how many of its messages stand up to there.
+
+    None does where the ledger is empty; nor where the snapshot begins with a summary, which may stand for all of the
+    ledger. Behind what was said here it hides nothing. Where the ledger's end is nowhere, that is the snapshot's end.
+    """
+    if logged and logged[-1] in said:
+        return said.index(logged[-1]) + 1
+    return 0 if not logged or (messages and is_summary(messages[0])) else len(said)

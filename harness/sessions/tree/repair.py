@@ -20,6 +20,8 @@ from harness.sessions.tree.session_tree import SessionTree
 
 __all__ = ["RepairReport", "repair_session"]
 
+_MADE = ("the context file was made anew", "the anchor was made anew", "the entry in the list was made anew")
+
 
 @dataclass(frozen=True, slots=True)
 class RepairReport:
@@ -53,7 +55,7 @@ async def repair_session(tree: SessionTree, owner: Owner, catalog: SessionCatalo
     if tree.count > lines:
         done.append(f"line {tree.count} of the ledger notes what was wrong with its end")
     await catalog.renew(tree.session_id)
-    done += ["the context file was made anew", "the anchor was made anew", "the entry in the list was made anew"]
+    done += _MADE if done or before.findings else ["nothing wrong was found; the copies were made anew"]
     after = await pool.run(verify_session, tree.files, owner)
     return RepairReport(tuple(done), before, after)
 

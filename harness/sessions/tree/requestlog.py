@@ -10,7 +10,7 @@ from harness.ids import new_id
 from harness.messages import MessageDict
 from harness.sessions.ledger.store import LedgerStore
 from harness.sessions.lines.binding import make_binding
-from harness.sessions.lines.blobs import shrink_fields
+from harness.sessions.lines.blobs import Blobs, fit_fields
 from harness.sessions.lines.digest import ContextDigests
 from harness.sessions.lines.entries import Entry
 from harness.sessions.selection.selecting import Selected
@@ -60,7 +60,7 @@ class RequestLog:
         if known is not None:
             return known
         self._store.blobs.update(made.blobs)
-        entry = self._plan("binding", made.fields, turn)
+        entry = self._plan("binding", made.fields, turn, held=made.blobs)
         conversation.written |= made.written
         return entry.id
 
@@ -96,8 +96,15 @@ class RequestLog:
         plan = self._store.plan
         return plan("request_begin", shown, entry_id=request_id, turn=turn, request=request_id, whole=shown).id
 
-    def _plan(self, kind: str, fields: Mapping[str, Any], turn: str | None, request_id: str | None = None) -> Entry:
-        small, moved = shrink_fields(fields, dumps(fields))
+    def _plan(
+        self,
+        kind: str,
+        fields: Mapping[str, Any],
+        turn: str | None,
+        request_id: str | None = None,
+        held: Blobs | None = None,
+    ) -> Entry:
+        small, moved = fit_fields(kind, fields, dumps(fields), held)
         self._store.blobs.update(moved)
         whole = fields if moved else None
         return self._store.plan(kind, small, entry_id=request_id, turn=turn, request=request_id, whole=whole)

@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from harness.errors import ConfigError, PersistenceError
+from harness.errors import PersistenceError
 from harness.filesystem import pool
 from harness.filesystem.lowlevel import temporary_name
 from harness.ids import new_id
@@ -23,9 +23,9 @@ from harness.messages import MessageDict, Msg
 from harness.sessions.catalog.branching import find_branch
 from harness.sessions.ledger.store import Durability
 from harness.sessions.lines import blobs
+from harness.sessions.lines.content import refuse_entry
 from harness.sessions.lines.entries import START, digest, own_copy
 from harness.sessions.lines.incoming import media_bytes, media_named, plain_message, storable, storable_message
-from harness.sessions.lines.lost_media import without_lost_media
 from harness.sessions.lines.redact import Redactor, redacted
 from harness.sessions.moving.importing import settle
 from harness.sessions.selection.selecting import Selected, split_shown
@@ -144,26 +144,25 @@ class SessionTree(SessionReader):
 
         via     user, model, tool, hook, steer, repair or summary: who put it there
         turn    the id of its turn; the newest one if left out. A directive opens its own
-        media   bytes of media blocks by SHA-256; a `Msg` brings those it carries itself; see `without_lost_media`
+        media   bytes of media blocks by SHA-256; a `Msg` brings those it carries itself; see `look_for_media`
         """
         data, raw = plain_message(message)
         known = self._store.conversation.entry_of(data["id"], partial)
         if known is not None:
             return known.id
         raw = raw if self._redact is None else None  # a redactor may change what it is the JSON of
-        held = media_bytes(message) | {**(media or {})}
-        data, raw = without_lost_media(data, raw, {*held, *self._store.blobs}, self.files.blobs)
+        held = media_bytes(message, media)
+        data, raw = self._store.media.without_lost(data, raw, {*held, *self._store.blobs})
         entry_id = self._log_message(data, via, turn, request, partial, idempotency_key, raw=raw)
         if held:
             self._store.blobs.update(media_named(held, self._store.conversation.entry_of(data["id"], partial)))
         return entry_id
 
     def add(self, kind: str, fields: Mapping[str, Any], *, turn: str | None = None, request: str | None = None) -> str:
-        """Log an entry of any other type and return its id; `fields` in the order they shall have."""
-        if kind in ("message", "header"):
-            raise ConfigError(f"a {kind} is not added by hand; use add_message, or describe before the first line")
+        """Log an entry of any other type and return its id; `fields`, in order, are none that every line may have."""
+        refuse_entry(kind, fields)
         whole, raw = storable({key: value for key, value in self.redacted(fields, kind).items() if value is not None})
-        small, moved = blobs.shrink_fields(whole, raw)
+        small, moved = blobs.fit_fields(kind, whole, raw)
         self._store.blobs.update(moved)
         return self._store.plan(kind, small, turn=turn, request=request, whole=loads(raw) if moved else None).id
 
@@ -369,9 +368,9 @@ class SessionTree(SessionReader):
         raw: bytes | None = None,
     ) -> str:
         data, raw = storable_message(data if self._redact is None else dict(self.redacted(data)), raw)
-        small, moved = blobs.shrink_message(data, raw)
+        small, moved, files = blobs.shrink_message(data, raw)
         self._store.blobs.update(moved)
-        fields: dict[str, Any] = {"message": orjson.Fragment(dumps(small) if moved else raw), "via": via}
+        fields: dict[str, Any] = {"message": orjson.Fragment(dumps(small) if moved else raw), "via": via, **files}
         fields |= {"partial": True} if partial else {}
         if idempotency_key is not None:
             fields["idempotencyKey"] = idempotency_key

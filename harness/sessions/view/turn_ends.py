@@ -58,7 +58,7 @@ def path_to_end(entries: Sequence[Entry], entry_id: str) -> list[Entry]:
     """
     target = next((entry for entry in entries if entry.id == entry_id), None)
     if target is None:
-        raise ConfigError(f"there is no line {entry_id!r} in this session; give the id of one that is there")
+        raise _no_line(entries, entry_id)
     path = path_to(entries, _newest_descendant(entries, target))
     place = path.index(target)
     ends = [end for end in turn_ends(path) if end.first <= place]
@@ -72,6 +72,13 @@ def path_to_end(entries: Sequence[Entry], entry_id: str) -> list[Entry]:
         f"the nearest end of a turn is {nearest!r}",
         nearest,
     )
+
+
+def _no_line(entries: Iterable[Entry], entry_id: str) -> ConfigError:
+    line = next((entry.id for entry in entries if (message_of(entry.data) or {}).get("id") == entry_id), None)
+    if line is None:
+        return ConfigError(f"there is no line {entry_id!r} in this session; give the id of one that is there")
+    return ConfigError(f"{entry_id!r} is the id of a message and not of a line; give that of its line, {line!r}")
 
 
 def newest_end(path: Sequence[Entry]) -> list[Entry]:

@@ -18,12 +18,14 @@ from harness.sessions.view.truncating import ARGUMENTS_CUT, cut_arguments
 __all__ = [
     "FRAMES",
     "PASSING",
+    "SAYING",
     "SUMMARY_MARK",
     "Draft",
     "Step",
     "blocks_of",
     "boundary_of",
     "build_turns",
+    "closes_commit",
     "committed_requests",
     "is_boundary",
     "is_directive",
@@ -38,6 +40,8 @@ __all__ = [
 _ROLES = ("user", "assistant", "tool", "system")
 # Tuples, since a damaged line may say anything, also what cannot be looked up in a set.
 _DIRECTING = ("user", "repair")
+SAYING = ("message", "request_begin")
+"""The types of lines with which a conversation goes on."""
 PASSING = ("hook", "steer")
 """What they put in is shown while its turn is open."""
 _DOUBTFUL = ("model", "summary")
@@ -131,6 +135,12 @@ def committed_requests(entries: Iterable[Entry]) -> set[str]:
         for entry in entries
         if entry.kind == "request_end" and entry.data.get("status") == "completed"
     }
+
+
+def closes_commit(data: EntryDict) -> bool:
+    """Whether a line is synced, and has its anchor, before anything more is said."""
+    kind = data.get("type")
+    return kind == "turn_card" or (kind == "request_end" and data.get("status") == "completed")
 
 
 def is_settled(data: EntryDict, committed: set[str]) -> bool:

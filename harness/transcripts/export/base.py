@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,9 +14,10 @@ from harness.errors import FileMissing, SessionDamaged
 from harness.filesystem import disk
 from harness.ids import encode_name
 from harness.sessions.lines.blobs import read_blob
-from harness.text import dumps
+from harness.text import counted, dumps
 from harness.transcripts.blocks import BlockDict, integer
 from harness.transcripts.export.redacting import RedactionReport
+from harness.transcripts.lines import TranscriptWarning
 from harness.transcripts.reader import Transcript
 from harness.transcripts.turns import Turn
 
@@ -26,6 +27,7 @@ __all__ = [
     "UniqueNames",
     "conversation",
     "file_digest",
+    "findings_told",
     "json_lines",
     "media_of",
     "medium_label",
@@ -119,6 +121,13 @@ def nothing_said(turn: Turn, left_out: Counter[str]) -> None:
     """Count out a turn of which a target has a place for nothing, and the tokens that it cost."""
     left_out["empty"] += 1
     left_out["message usage"] += any(turn.message.get("usage", {}).values())
+
+
+def findings_told(findings: Sequence[TranscriptWarning]) -> str:
+    """How much was found while a file was read, and the first lines of it, each once."""
+    lines = [*dict.fromkeys(found.line for found in findings)][:5]
+    first = f"{'line' if len(lines) == 1 else 'lines'} {', '.join(map(str, lines))}"
+    return f"{counted(len(findings), 'finding')} while the file was read, the first in {first}."
 
 
 def text_of(content: Iterable[BlockDict], left_out: Counter[str]) -> str:

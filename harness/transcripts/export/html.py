@@ -16,8 +16,8 @@ from typing import Any
 
 import orjson
 
-from harness.text import visible
-from harness.transcripts.export.base import Rendered, Target, media_of, medium_label
+from harness.text import counted, visible
+from harness.transcripts.export.base import Rendered, Target, findings_told, media_of, medium_label
 from harness.transcripts.export.prose import pieces
 from harness.transcripts.export.redacting import RedactionReport
 from harness.transcripts.export.style import STYLE
@@ -101,7 +101,8 @@ class _Page:
         yield (
             "Contents",
             (
-                f"{stats['prompts']:,} prompts, {stats['assistant_msgs']:,} answers, {stats['tool_calls']:,} tool calls"
+                f"{counted(stats['prompts'], 'prompt')}, {counted(stats['assistant_msgs'], 'answer')}, "
+                f"{counted(stats['tool_calls'], 'tool call')}"
                 f" ({stats['failed_results']:,} failed, {stats['calls_open']:,} without a result)"
             ),
         )
@@ -113,10 +114,9 @@ class _Page:
         if transcript.head.note:
             yield transcript.head.note
         if transcript.warnings:
-            first = ", ".join(str(found.line) for found in transcript.warnings[:5])
-            yield f"{len(transcript.warnings):,} findings while the file was read, the first in lines {first}."
+            yield findings_told(transcript.warnings)
         if self._redaction is not None:
-            yield f"Redacted before it was written: {sum(self._redaction.hits.values()):,} places."
+            yield f"Redacted before it was written: {counted(sum(self._redaction.hits.values()), 'place')}."
 
     def _outline(self) -> Iterator[str]:
         prompts = [
@@ -124,7 +124,8 @@ class _Page:
             for number, turn in enumerate(self._turns)
             if turn["kind"] in ("prompt", "queued") and "aside" not in turn
         ]
-        yield f'<nav aria-label="Prompts">\n<details>\n<summary>{len(prompts):,} prompts</summary>\n<ol>\n'
+        how_many = counted(len(prompts), "prompt")
+        yield f'<nav aria-label="Prompts">\n<details>\n<summary>{how_many}</summary>\n<ol>\n'
         for number, turn in prompts:
             yield f'<li><a href="#t{number}">{_text(_preview(_words(turn["content"])) or "(no text)")}</a></li>\n'
         yield "</ol>\n</details>\n</nav>\n"

@@ -127,7 +127,10 @@ def _messages(turn: Turn, left_out: Counter[str]) -> Iterator[dict[str, Any]]:
         message["toolCalls"] = calls
     if model := turn.message.get("model"):
         message["model"] = model
-    yield {**message, **when}
+    if any(message.get(name) for name in ("content", "reasoningContent", "toolCalls")):
+        yield {**message, **when}
+    else:
+        left_out["empty"] += 1
 
 
 def _chat(turn: Turn) -> Iterator[dict[str, Any]]:

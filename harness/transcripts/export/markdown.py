@@ -14,8 +14,8 @@ from typing import Any
 
 import orjson
 
-from harness.text import visible
-from harness.transcripts.export.base import Rendered, Target, text_of
+from harness.text import counted, visible
+from harness.transcripts.export.base import Rendered, Target, findings_told, text_of
 from harness.transcripts.export.prose import fenced, pieces, spans
 from harness.transcripts.export.redacting import RedactionReport
 from harness.transcripts.reader import Transcript
@@ -75,10 +75,9 @@ def _head(transcript: Transcript, redaction: RedactionReport | None) -> Iterator
     if head.note:
         yield f"*{head.note}*"
     if transcript.warnings:
-        first = ", ".join(str(found.line) for found in transcript.warnings[:5])
-        yield f"*{len(transcript.warnings):,} findings while the file was read, the first in lines {first}.*"
+        yield f"*{findings_told(transcript.warnings)}*"
     if redaction is not None:
-        yield f"*Redacted before it was written: {sum(redaction.hits.values()):,} places.*"
+        yield f"*Redacted before it was written: {counted(sum(redaction.hits.values()), 'place')}.*"
 
 
 def _turn(turn: Mapping[str, Any], left_out: Counter[str]) -> Iterator[str]:

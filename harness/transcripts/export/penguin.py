@@ -29,6 +29,7 @@ from harness.transcripts.export.base import (
     text_of,
 )
 from harness.transcripts.export.redacting import RedactionReport
+from harness.transcripts.formats.penguin import id_in_file
 from harness.transcripts.reader import Transcript
 from harness.transcripts.turns import Turn
 
@@ -183,10 +184,18 @@ class _Writer:
             return self._thinking(block)
         if kind == "toolUse":
             given = dumps(block["input"]).decode()
-            return {"type": "tool_call", "name": block["name"], "arguments": given, "tool_call_id": block["id"]}
+            return {
+                "type": "tool_call",
+                "name": block["name"],
+                "arguments": given,
+                "tool_call_id": self._call_id(block),
+            }
         if kind == "image":
             return self._picture(block)
         return {"type": "text", "text": text_of([block], self.left_out)}
+
+    def _call_id(self, block: BlockDict) -> str:
+        return id_in_file(block["id"]) if self._transcript.format == "penguin" else str(block["id"])
 
     def _thinking(self, block: BlockDict) -> dict[str, Any]:
         opaque = block.get("opaque")
@@ -207,7 +216,7 @@ class _Writer:
             "type": "tool_call_output",
             "role": "user",
             "output": text or _NO_OUTPUT,
-            "tool_call_id": block["id"],
+            "tool_call_id": self._call_id(block),
             "stop_reason": "failed" if block.get("isError") is True else "completed",
         }
         return _message(at, **payload, **({"images": urls} if urls else {}))

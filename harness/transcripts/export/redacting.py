@@ -25,13 +25,24 @@ __all__ = ["Redaction", "RedactionReport", "redact_transcript"]
 _DEFAULT = "default"
 _PATTERN = "pattern:"
 _HEAD = ("title", "weak_title", "cwd", "branch", "model", "parent", "forked_from", "harness")
-# What says of what kind a thing is must stay, and by what media find their bytes.
-_NAMING = frozenset({"type", "role", "sha256", "mediaType"})
+# Who speaks must stay, and by what media find their bytes.
+_NAMING = frozenset({"role", "sha256"})
+# What says of what kind a thing is must stay too, where the kind is one that is known here.
+_KINDS = {
+    "type": frozenset(
+        {
+            *("text", "thinking", "toolUse", "toolResult", "event"),
+            *("image", "audio", "video", "file"),
+            "unreadable_image",
+        }
+    ),
+    "mediaType": frozenset({"image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf", "text/plain"}),
+}
 # The fields of messages and blocks; in a block that nobody here knows, other names are those of strangers.
 _FIELDS = frozenset(
     {
         *("content", "text", "input", "name", "media", "opaque", "url", "id", "provider", "model", "stop", "partial"),
-        *("isError", "exitCode", "kind", "data", "bytes", *_HEAD),
+        *("isError", "exitCode", "kind", "data", "bytes", "type", "mediaType", *_HEAD),
     }
 )
 # What we counted ourselves is nobody's secret, whatever digits it has.
@@ -44,9 +55,9 @@ class Redaction:
 
     keys      names whose values go, in arguments and records of any depth, in JSON that stands in text, and in
               `name: value` or `--name value` in any other; letter case does not count
-    patterns  regular expressions whose matches go, wherever there is text: in names of members, of models and of the
-              file that was read, in ids, in warnings and in the numbers of arguments too. An id that held one becomes
-              another, everywhere the same.
+    patterns  regular expressions whose matches go, wherever there is text: in names of members, of models, of kinds
+              that nobody here knows and of the file that was read, in ids, in warnings and in the numbers of arguments
+              too. An id that held one becomes another, everywhere the same.
     defaults  also what `sessions.redact.default_redactor` knows: keys and tokens of well-known forms
     """
 
@@ -143,7 +154,7 @@ class _Worker:
             if rule is not None and item not in (None, "", REDACTED):
                 self.hits[rule] += 1
                 made[key] = REDACTED
-            elif named and (key in _NAMING or key in _COUNTED or not isinstance(item, str | Mapping | list)):
+            elif named and (_is_kept(key, item) or not isinstance(item, str | Mapping | list)):
                 made[key] = item
             elif named and key == "id" and isinstance(item, str):
                 made[key] = self.id(item)
@@ -193,6 +204,11 @@ class _Worker:
             text, times = without_values(text, assignments)
             self.hits[rule] += times
         return text
+
+
+def _is_kept(key: str, item: Any) -> bool:
+    """Whether a field of ours stays whatever the patterns are."""
+    return key in _NAMING or key in _COUNTED or (key in _KINDS and isinstance(item, str) and item in _KINDS[key])
 
 
 def _compiled(text: str) -> re.Pattern[str]:

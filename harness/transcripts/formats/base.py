@@ -11,10 +11,10 @@ from enum import IntEnum
 from pathlib import Path
 
 from harness.transcripts.assembly import Assembly
-from harness.transcripts.database import database_marks
 from harness.transcripts.lines import Record, TranscriptWarning
 from harness.transcripts.pieces import About, Reader, Subagent
 from harness.transcripts.source import FileSource, Source
+from harness.transcripts.standing import database_marks, file_marks
 
 __all__ = ["Format", "Listed", "Opened", "Place", "Verdict", "Where"]
 
@@ -151,12 +151,19 @@ class Format:
         """The sessions in a container; None where a file is one session."""
         return None
 
+    def is_indexed(self, path: Path) -> bool:
+        """Whether a file is a container of which one session can be opened without the list of all."""
+        return False
+
     def marks(self, path: Path) -> tuple[object, ...]:
-        """What changes whenever the session of a file does: its size and time, and those of a database's log."""
-        return database_marks(path)
+        """What changes whenever the session of a file does; see `database_marks` for one in a database."""
+        return database_marks(path) if self.tables else file_marks(path)
 
     def open(self, path: Path, session_id: str) -> Opened:
-        """A session of a file of this format."""
+        """A session of a file of this format.
+
+        Raises `TranscriptRefused` with the code `no_such_session` for one that an indexed container does not hold.
+        """
         source = FileSource(path)
         return Opened(source, session_id, source.total)
 

@@ -38,7 +38,7 @@ class QueueAssembly(Assembly):
             self._speak(piece, is_queued=is_taken or self._is_dequeued)
         if piece.kind in ("prompt", "context"):
             self._is_dequeued = False
-        draft = super().message(piece)
+        draft = self.keep(Draft(piece))
         if piece.kind == "queued" and not is_taken:
             self._waiting.append((_text(piece.blocks), draft))
         return draft
@@ -56,7 +56,8 @@ class QueueAssembly(Assembly):
 
     def finish(self) -> None:
         """A file that holds nothing but a sub-agent's lines is that agent's own conversation."""
-        if self._is_agents and self._drafts and all(draft.aside == "sidechain" for draft in self._drafts):
+        said = (*self._drafts, *self._results.values())
+        if self._is_agents and said and all(one.aside == "sidechain" for one in said):
             self._drafts = [with_aside(draft, None) for draft in self._drafts]
 
     def _speak(self, piece: Piece, *, is_queued: bool) -> None:

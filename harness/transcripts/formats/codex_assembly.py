@@ -13,7 +13,7 @@ from datetime import datetime
 from operator import add
 from typing import Any
 
-from harness.transcripts.assembly import Assembly, Draft, Span
+from harness.transcripts.assembly import Assembly, Draft, Said, Span
 from harness.transcripts.blocks import BlockDict, counts, integer, usage_dict
 from harness.transcripts.pieces import Piece
 from harness.transcripts.stats import Tokens
@@ -121,7 +121,7 @@ class CodexAssembly(Assembly):
         elif piece.note.startswith(_MIRROR):
             self._mirrored(piece, piece.note.removeprefix(_MIRROR))
 
-    def message(self, piece: Piece) -> Draft:
+    def message(self, piece: Piece) -> Said:
         """A prompt, context or compaction ends what the model was saying."""
         self._open = None
         if piece.kind == "prompt" and self._opening is not None:

@@ -179,7 +179,10 @@ class _Messages:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self.warnings: list[TranscriptWarning] = []
         self._found: dict[str, _At | Record] = {}
+        self._torn: list[int] = []
+        """How many messages stood in front of each line that cannot be read and may be one."""
         self._held: tuple[int, Record] = (-1, {})
 
     def apply(self, line: Line, record: Record, about: Record) -> None:
@@ -189,12 +192,17 @@ class _Messages:
             about.update({name: value for name, value in changed.items() if name != "messages"})
             if isinstance(changed.get("messages"), list):
                 self._found = dict(self._replaced(line, changed["messages"]))
+                self._torn.clear()
         elif "$rewindTo" in record:
-            self._rewind(record["$rewindTo"])
+            self._rewind(line, record["$rewindTo"])
         elif "type" not in record and "sessionId" in record:
             about.update(record)
         else:
             self._found[blocks.word(record.get("id")) or f"line-{line.number}"] = self._place(line, record)
+
+    def step_over(self) -> None:
+        """A line that cannot be read."""
+        self._torn.append(len(self._found))
 
     def source(self) -> RowSource:
         """All that was said and not taken back."""
@@ -206,10 +214,25 @@ class _Messages:
             if isinstance(item, dict):
                 yield str(item.get("id") or f"set-{line.number}-{number}"), self._place(line, item, number)
 
-    def _rewind(self, key: object) -> None:
+    def _rewind(self, line: Line, key: object) -> None:
         if isinstance(key, str) and key in self._found:
             while self._found.popitem()[0] != key:  # from the end, so that many steps back look at each line once
                 pass
+        else:
+            self._rewind_to_torn(line, key)
+        while self._torn and self._torn[-1] > len(self._found):
+            self._torn.pop()
+
+    def _rewind_to_torn(self, line: Line, key: object) -> None:
+        """Take back what is behind the last line that cannot be read: the message meant is that one, or before it."""
+        done = "nothing was taken back"
+        if isinstance(key, str) and self._torn:
+            done = "what follows the last line that cannot be read was taken back"
+            left = self._torn.pop()
+            while len(self._found) > left:
+                self._found.popitem()
+        text = f"$rewindTo {str(key)[:80]!r}: there is no such message; {done}"
+        self.warnings.append(TranscriptWarning("missing_entry", line.number, text))
 
     def _place(self, line: Line, record: Record, item: int | None = None) -> _At | Record:
         # What is left of a torn line, and the first line of a file, may not begin where the line does.
@@ -259,11 +282,13 @@ def _message(record: Record, item: int | None) -> Record | None:
 def _open_lines(path: Path, session_id: str) -> Opened:
     about: Record = {}
     messages = _Messages(path)
-    warnings: list[TranscriptWarning] = []
+    warnings = messages.warnings
     count = bad = 0
     for line in FileSource(path).lines():
         count, bad = count + 1, bad + line.is_bad
         warnings += [line.warning] if line.warning is not None else []
+        if line.is_bad:
+            messages.step_over()
         if line.record is not None:
             messages.apply(line, line.record, about)
     return _opened(path, about, messages.source(), session_id, (count, bad), tuple(warnings))

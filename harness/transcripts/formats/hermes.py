@@ -14,14 +14,14 @@ from pathlib import Path
 
 from harness.errors import TranscriptRefused
 from harness.filesystem import disk
-from harness.transcripts import blocks
+from harness.transcripts import blocks, tables
 from harness.transcripts.blocks import BlockDict
-from harness.transcripts.database import MAGIC, Row, columns, first_column, query, read_database
+from harness.transcripts.database import MAGIC, Row, columns, pairs, query, read_database
 from harness.transcripts.document import read_document
 from harness.transcripts.formats.base import Format, Listed, Opened, Place, Verdict, Where
 from harness.transcripts.lines import Record
 from harness.transcripts.pieces import About, Reader
-from harness.transcripts.rows import RowSource
+from harness.transcripts.rows import Damaged, RowSource
 from harness.transcripts.source import FileSource, file_mark
 from harness.transcripts.times import stamp
 from harness.transcripts.turns import Aside
@@ -134,15 +134,17 @@ class HermesFormat(Format):
     def listed(self, path: Path) -> list[Listed]:
         """See `Format`; the oldest first."""
         if _is_database(path):
-            return [_listed(row) for row in read_database(path, _sessions)]
-        return [_listed(_as_row(value, path)) for value in _documents(path)]
+            return read_database(path, _sessions)
+        return [_listed(row, str(row["id"])) for row in (_as_row(value, path) for value in _documents(path))]
+
+    def is_indexed(self, path: Path) -> bool:
+        """See `Format`."""
+        return _is_database(path)
 
     def open(self, path: Path, session_id: str) -> Opened:
         """See `Format`."""
         if _is_database(path):
-            rows, keys = read_database(path, lambda connection: (_sessions(connection), _keys(connection, session_id)))
-            found = RowSource(lambda first, stop: read_database(path, partial(_messages, keys=keys[first:stop])), keys)
-            return _opened(rows, found, path, session_id)
+            return _open_database(path, session_id)
         rows, chosen = [], None
         for value in _documents(path):
             rows.append(_as_row(value, path))
@@ -152,22 +154,22 @@ class HermesFormat(Format):
         source = RowSource.of(
             records, [(record.get("id", at), record.get("active")) for at, record in enumerate(records)]
         )
-        return _opened(rows, source, path, session_id or str(rows[0]["id"]))
+        name = session_id or str(rows[0]["id"])
+        row = next(row for row in rows if row["id"] == name)
+        return _opened(source, name, row, file_mark(path).size if row is rows[0] else 0)
 
 
 FORMATS = (HermesFormat(),)
 
 
-def _opened(rows: list[Row], source: RowSource, path: Path, session_id: str) -> Opened:
-    row = next(row for row in rows if row["id"] == session_id)
-    size = file_mark(path).size if row is rows[0] else 0
+def _opened(source: RowSource, session_id: str, row: Row, size: int) -> Opened:
     about = About(
         session_id=session_id,
         title=blocks.word(row.get("title")),
         cwd=blocks.word(row.get("cwd")),
         branch=blocks.word(row.get("git_branch")),
         model=blocks.word(row.get("model")),
-        parent=blocks.word(row.get("parent_session_id")),
+        parent=tables.natural(row.get("parent_session_id")) or None,
         usage=_usage(row),
     )
     return Opened(source, session_id, size, about=about)
@@ -177,27 +179,59 @@ def _is_database(path: Path) -> bool:
     return disk.read(path, 0, len(MAGIC)) == MAGIC
 
 
-def _sessions(connection: sqlite3.Connection) -> list[Row]:
-    there = columns(connection, "sessions")
-    names = ", ".join(name for name in (*_SESSION, *_TOKENS) if name in there)
-    return query(connection, f"SELECT {names} FROM sessions ORDER BY started_at, id")  # noqa: S608 - our own names
+def _sessions(connection: sqlite3.Connection) -> list[Listed]:
+    rows = tables.sessions(connection, "sessions", (*_SESSION, *_TOKENS), "started_at")
+    return [_listed(row, name) for name, row in rows]
 
 
-def _keys(connection: sqlite3.Connection, session_id: str) -> list[str]:
-    """The messages of a session, in order: the id of each, and whether it is active where that is told."""
+def _open_database(path: Path, session_id: str) -> Opened:
+    found = read_database(path, partial(_found, name=session_id))
+    if found is None:
+        raise tables.no_such_session(path, session_id)
+    session, select, places, keys = found
+
+    def read(first: int, stop: int) -> list[Record | Damaged | None]:
+        return read_database(path, partial(_messages, select=select, places=places[first:stop]))
+
+    return _opened(RowSource(read, keys), session_id, session.row, file_mark(path).size if session.is_first else 0)
+
+
+def _found(
+    connection: sqlite3.Connection, name: str
+) -> tuple[tables.Session, str, list[tables.Place], list[str]] | None:
+    """A session, the query for messages by their places, and the places of its own and how they are called."""
+    session = tables.session(connection, "sessions", (*_SESSION, *_TOKENS), name, "started_at")
+    if session is None:
+        return None
+    at, of = tables.place_column(connection, "messages"), tables.place_column(connection, "sessions")
     active = "coalesce(active, '')" if "active" in columns(connection, "messages") else "''"
-    sql = f"SELECT id || ' ' || {active} FROM messages WHERE session_id = ? ORDER BY id"  # noqa: S608 - our own names
-    return first_column(connection, sql, session_id)
+    sql = f"""SELECT {at}, coalesce(id, '') || ' ' || {active} FROM messages
+        WHERE session_id IS (SELECT id FROM sessions WHERE {of} = ?) ORDER BY id"""  # noqa: S608 - our own names
+    names = tables.known_columns(connection, "messages", _MESSAGE)
+    select = f"SELECT {at} AS place, {names} FROM messages WHERE {at} IN"  # noqa: S608 - our own names
+    return session, select, *pairs(connection, sql, session.place)
 
 
-def _messages(connection: sqlite3.Connection, keys: Sequence[str]) -> list[Record | None]:
+def _messages(
+    connection: sqlite3.Connection, select: str, places: Sequence[tables.Place]
+) -> list[Record | Damaged | None]:
     """What some messages say."""
-    there = columns(connection, "messages")
-    names, among = ", ".join(name for name in _MESSAGE if name in there), ", ".join("?" * len(keys))
-    sql = f"SELECT {names} FROM messages WHERE id IN ({among})"  # noqa: S608 - our own names, and question marks
-    ids = [key.rpartition(" ")[0] for key in keys]
-    found = {str(row["id"]): row for row in query(connection, sql, *ids)}
-    return [found.get(key) for key in ids]
+    found = {row.pop("place"): row for row in query(connection, f"{select} ({tables.among(places)})", *places)}
+    return [_message(place, found[place]) if place in found else None for place in places]
+
+
+def _message(place: tables.Place, row: Row) -> Record | Damaged:
+    record = tables.plain(row)
+    wrong = [f"its {name} {told}" for name in row if (told := tables.loss(row[name]))] if record is not row else []
+    if row["id"] is None:
+        wrong.append("it has no id, by which it would be put in order")
+    if isinstance(calls := record["tool_calls"], str) and calls:
+        record["tool_calls"] = found = blocks.parsed(calls)
+        if not isinstance(found, list | None) or (found is None and calls.strip() != "null"):
+            wrong.append("its tool_calls are no list in JSON")
+    if not isinstance(record["content"], str | None):
+        record["content"] = str(record["content"])
+    return Damaged(record, f"messages, row {place}: {'; '.join(wrong)}") if wrong else record
 
 
 def _is_session(value: Record) -> bool:
@@ -231,15 +265,15 @@ def _as_row(value: Record, path: Path) -> Row:
     return made
 
 
-def _listed(row: Row) -> Listed:
+def _listed(row: Row, name: str) -> Listed:
     return Listed(
-        str(row["id"]),
+        name,
         blocks.text_of(row.get("title")),
         blocks.text_of(row.get("cwd")),
         blocks.text_of(row.get("model")),
         stamp(row.get("started_at")) or "",
         stamp(row.get("ended_at")) or "",
-        blocks.word(row.get("parent_session_id")),
+        tables.natural(row.get("parent_session_id")) or None,
     )
 
 

@@ -23,7 +23,7 @@ from harness.transcripts.pieces import Subagent
 from harness.transcripts.source import FileSource
 from harness.transcripts.turns import Kind
 
-__all__ = ["FORMATS", "LedgerAssembly", "LedgerFormat", "LedgerReader"]
+__all__ = ["FORMATS", "NOTE", "LedgerAssembly", "LedgerFormat", "LedgerReader"]
 
 _TYPES = frozenset(
     {
@@ -32,6 +32,8 @@ _TYPES = frozenset(
     }
 )
 _VIA: dict[str, Kind] = {"user": "prompt", "steer": "queued", "hook": "context", "summary": "compaction"}
+NOTE = "imported"
+"""What an import kept of the other harness: an event of this kind, and in `meta` of a message when it was said."""
 _lists = Memo(64)
 _STORED = b'"stored":{"sha256":"'
 
@@ -86,6 +88,8 @@ class LedgerReader(ChainReader):
             self.warn("unknown_record", "a message line without a message")
             self.piece("note", [], at)
             return
+        meta = message.get("meta")
+        at = self._said_at(meta.get(NOTE) if isinstance(meta, dict) else None) or at
         found = message.get("content")
         listed = [self._said(block) for block in found if isinstance(block, dict)] if isinstance(found, list) else []
         fields = {name: value for name, value in message.items() if name not in ("role", "content", "usage")}
@@ -145,7 +149,15 @@ class LedgerReader(ChainReader):
             self.about.subagents.append(Subagent(child, call=blocks.word(told.get("toolCallId"))))
         elif kind == "title":
             self.about.title = blocks.word(told.get("title"))
+        if kind == NOTE and isinstance(content := told.get("content"), list):
+            kept = [self._said(block) for block in content if isinstance(block, dict)]
+            self.piece("meta", kept, self._said_at(told) or at)
+            return
         self.piece("meta", [{"type": "event", "kind": kind, "data": self.settled(data)}], at)
+
+    def _said_at(self, kept: object) -> str | None:
+        """When what was imported was said; its line has the time of the import."""
+        return self.saw_time(kept["at"]) if isinstance(kept, dict) and "at" in kept else None
 
 
 class _LedgerSource(FileSource):

@@ -14,12 +14,12 @@ from typing import Any
 
 from harness.errors import TranscriptRefused
 from harness.filesystem import disk
-from harness.text import clean, read_json
-from harness.transcripts import blocks
+from harness.transcripts import blocks, tables
 from harness.transcripts.blocks import BlockDict
-from harness.transcripts.database import MAGIC, Row, columns, first_column, query, read_database
+from harness.transcripts.database import MAGIC, Row, columns, pairs, query, read_database
 from harness.transcripts.document import read_document
 from harness.transcripts.formats.base import Format, Listed, Opened, Place, Where
+from harness.transcripts.formats.opencode_rows import UNREADABLE, Messages, message_keys
 from harness.transcripts.lines import Record, TranscriptWarning
 from harness.transcripts.pieces import About, Reader, Subagent
 from harness.transcripts.rows import RowSource
@@ -30,6 +30,7 @@ __all__ = ["FORMATS", "OpencodeFormat", "OpencodeReader"]
 
 _STOPS = {"stop": "stop", "tool-calls": "tool_use", "length": "length"}
 _QUIET = frozenset({"step-start", "step-finish", "snapshot", "retry", "agent", "subtask"})
+_OF_THE_MODEL = frozenset({"step-start", "step-finish", "reasoning", "tool", "patch"})
 _WANTED = ("id", "parent_id", "directory", "title", "model", "time_created", "time_updated")
 
 
@@ -49,6 +50,8 @@ class OpencodeReader(Reader):
             self._user(at, info, found)
         elif info.get("role") == "assistant":
             self._assistant(at, info, found)
+        elif info.get("type") == UNREADABLE:
+            self._of_somebody(at, info, found)
         else:
             self.warn("unknown_record", f"role {str(info.get('role'))[:80]!r} is not known")
 
@@ -83,6 +86,15 @@ class OpencodeReader(Reader):
             if part.get("type") == "tool":
                 self._answered(at, part)
 
+    def _of_somebody(self, at: str | None, info: Record, parts: list[Record]) -> None:
+        """The parts of a message whose own row cannot be read: of the model where only it writes such."""
+        if any(blocks.text_of(part.get("type")) in _OF_THE_MODEL for part in parts):
+            self._assistant(at, info, parts)
+            return
+        for part in parts:
+            if blocks.text_of(part.get("type")) not in _QUIET:
+                self.piece("context", [self._said(part)], at)
+
     def _part(self, part: Record, provider: str, model: str | None) -> list[BlockDict]:
         kind = blocks.text_of(part.get("type"))
         if kind in _QUIET:
@@ -106,7 +118,8 @@ class OpencodeReader(Reader):
                 return self.image(blocks.image_from_url(url, whole=self.cap is None))
             named = {"type": "file", "name": part.get("filename"), "mediaType": media, "url": _place(url)}
             return blocks.unknown(named)
-        return self.unknown(part)
+        # What cannot be read was told of when its row was.
+        return blocks.unknown(part) if kind == UNREADABLE else self.unknown(part)
 
     def _call(self, part: Record) -> str:
         return blocks.word(part.get("callID")) or blocks.word(part.get("id")) or self.place("call")
@@ -160,29 +173,15 @@ class OpencodeFormat(Format):
         """See `Format`; the oldest first."""
         if not _is_database(path):
             return [_listed_document(path)]
-        return [_listed(row) for row in read_database(path, _sessions)]
+        return read_database(path, _sessions)
+
+    def is_indexed(self, path: Path) -> bool:
+        """See `Format`."""
+        return _is_database(path)
 
     def open(self, path: Path, session_id: str) -> Opened:
         """See `Format`."""
-        if not _is_database(path):
-            return _open_document(path)
-        sessions, keys = read_database(path, lambda connection: (_sessions(connection), _keys(connection, session_id)))
-        source = RowSource(lambda first, stop: read_database(path, partial(_messages, keys=keys[first:stop])), keys)
-        row = next(row for row in sessions if row["id"] == session_id)
-        size = file_mark(path).size if row is sessions[0] else 0
-        children = [
-            Subagent(str(o["id"]), str(path), title=str(o.get("title") or ""))
-            for o in sessions
-            if o.get("parent_id") == session_id
-        ]
-        about = About(
-            session_id=session_id,
-            title=blocks.word(row.get("title")),
-            cwd=blocks.word(row.get("directory")),
-            parent=blocks.word(row.get("parent_id")),
-            subagents=children,
-        )
-        return Opened(source, session_id, size, about=about)
+        return _open_database(path, session_id) if _is_database(path) else _open_document(path)
 
 
 FORMATS = (OpencodeFormat(),)
@@ -192,47 +191,57 @@ def _is_database(path: Path) -> bool:
     return disk.read(path, 0, len(MAGIC)) == MAGIC
 
 
-def _sessions(connection: sqlite3.Connection) -> list[Row]:
-    there = columns(connection, "session")
-    names = ", ".join(name for name in _WANTED if name in there)
-    return query(connection, f"SELECT {names} FROM session ORDER BY time_created, id")  # noqa: S608 - our own names
+def _sessions(connection: sqlite3.Connection) -> list[Listed]:
+    return [_listed(row, name) for name, row in tables.sessions(connection, "session", _WANTED, "time_created")]
 
 
-def _keys(connection: sqlite3.Connection, session_id: str) -> list[str]:
-    """The messages of a session, in order, by their ids alone."""
-    return first_column(connection, "SELECT id FROM message WHERE session_id = ? ORDER BY id", session_id)
+def _open_database(path: Path, session_id: str) -> Opened:
+    found = read_database(path, partial(_found, path=path, name=session_id))
+    if found is None:
+        raise tables.no_such_session(path, session_id)
+    session, children, messages = found
+    about = About(
+        session_id=session_id,
+        title=blocks.word(session.row.get("title")),
+        cwd=blocks.word(session.row.get("directory")),
+        parent=tables.natural(session.row.get("parent_id")) or None,
+        subagents=[Subagent(name, str(path), title=title) for name, title in children],
+    )
+    size = file_mark(path).size if session.is_first else 0
+    return Opened(RowSource(messages.read, messages.ids), session_id, size, about=about)
 
 
-def _messages(connection: sqlite3.Connection, keys: Sequence[str]) -> list[Record | None]:
-    """What some messages say, with their parts."""
-    among = ", ".join("?" * len(keys))
-    parts: dict[str, list[Any]] = {}
-    sql = f"SELECT message_id, id, data FROM part WHERE message_id IN ({among}) ORDER BY id"  # noqa: S608 - question marks
-    for row in query(connection, sql, *keys):
-        parts.setdefault(row["message_id"], []).append({"id": row["id"], **_object(row["data"])})
-    found = query(connection, f"SELECT id, data FROM message WHERE id IN ({among})", *keys)  # noqa: S608 - question marks
-    infos = {row["id"]: {"id": row["id"], **_object(row["data"])} for row in found}
-    return [{"info": infos[key], "parts": parts.get(key, [])} if key in infos else None for key in keys]
+def _found(
+    connection: sqlite3.Connection, path: Path, name: str
+) -> tuple[tables.Session, list[tuple[str, str]], Messages] | None:
+    """A session, the names and titles of those that it started, and its messages."""
+    session = tables.session(connection, "session", _WANTED, name, "time_created")
+    if session is None:
+        return None
+    places, ids = pairs(connection, message_keys(connection), session.place)
+    return session, _children(connection, session.place), Messages(path, session.place, places, ids)
 
 
-def _object(data: object) -> Record:
-    try:
-        found = clean(read_json(str(data).encode())).value
-    except ValueError:
-        return {"type": "unreadable"}
-    return found if isinstance(found, dict) else {"type": "unreadable"}
+def _children(connection: sqlite3.Connection, session: tables.Place) -> list[tuple[str, str]]:
+    if "parent_id" not in columns(connection, "session"):
+        return []
+    at = tables.place_column(connection, "session")
+    sql = f"""SELECT {at} AS place, id, title FROM session
+        WHERE parent_id = (SELECT id FROM session WHERE {at} = ?) ORDER BY time_created, id"""  # noqa: S608 - our own names
+    rows = map(tables.plain, query(connection, sql, session))
+    return [(tables.name_of(row["place"], row["id"]), str(row["title"] or "")) for row in rows]
 
 
-def _listed(row: Row) -> Listed:
+def _listed(row: Row, name: str) -> Listed:
     model = blocks.parsed(row.get("model"))
     return Listed(
-        str(row["id"]),
+        name,
         blocks.text_of(row.get("title")),
         blocks.text_of(row.get("directory")),
         blocks.text_of(model.get("id")) if isinstance(model, dict) else "",
         stamp(row.get("time_created")) or "",
         stamp(row.get("time_updated")) or "",
-        blocks.word(row.get("parent_id")),
+        tables.natural(row.get("parent_id")) or None,
     )
 
 
@@ -251,13 +260,13 @@ def _listed_document(path: Path) -> Listed:
     time = found if isinstance(found, dict) else {}
     return _listed(
         {
-            "id": info.get("id") or path.stem,
             "title": info.get("title"),
             "directory": info.get("directory"),
             "parent_id": info.get("parentID"),
             "time_created": time.get("created"),
             "time_updated": time.get("updated"),
-        }
+        },
+        str(info.get("id") or path.stem),
     )
 
 

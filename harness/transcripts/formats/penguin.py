@@ -1,8 +1,10 @@
 """penguin-harness sessions: one file (shard) for each context, joined in the order of their numbers.
 
 What belongs to one request stands between its `request_begin` and the next one's. A call id may come
-again in a later request; what a compaction writes is its summary and no answer. A text that was typed
-while the model worked stands in a wrapper; a prompt's picture is a message of its own right behind it.
+again in a later request: here it has the place of its line in front of it, which a window knows as well
+as who reads the whole, and a result is of the newest call of its id. What a compaction writes is its
+summary and no answer. A text that was typed while the model worked stands in a wrapper; a prompt's
+picture is a message of its own right behind it.
 """
 
 from __future__ import annotations
@@ -20,10 +22,11 @@ from harness.transcripts.lines import Record
 from harness.transcripts.pieces import Piece, Reader, Subagent
 from harness.transcripts.source import FileSource, JoinedSource, neighbours
 
-__all__ = ["FORMATS", "PenguinAssembly", "PenguinFormat", "PenguinReader"]
+__all__ = ["FORMATS", "PenguinAssembly", "PenguinFormat", "PenguinReader", "id_in_file"]
 
 _TYPES = frozenset({"session_meta", "model_msg", "event_msg"})
 _SHARD = re.compile(r"(?P<session>.+)_(?P<number>\d{3,})\.jsonl")
+_CALL = re.compile(r"\Ab\d+-")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _SUMMARY = re.compile(r"\s*[\[<]context_summary[\]>]")
 _STEERING, _STEERED = "[user_steering]", "[/user_steering]"
@@ -86,7 +89,7 @@ class PenguinAssembly(Assembly):
         if asked is not None and piece.note == "picture":
             asked.blocks, asked.until = [*asked.blocks, *piece.blocks], piece.offset
             return asked
-        draft = super().message(piece)
+        draft = self.keep(Draft(piece))
         if self._compacting is not None and draft.kind == "prompt":
             draft.kind = "context"
         self._asked = draft if draft.kind in ("prompt", "queued") else None
@@ -110,8 +113,8 @@ class PenguinAssembly(Assembly):
     def result(self, piece: Piece) -> None:
         """A result answers the newest call of its id."""
         block = piece.blocks[0]
-        named = self._named.get(block["id"], block["id"])
-        super().result(piece if named == block["id"] else piece.replaced(blocks=[{**block, "id": named}]))
+        named = self._named.get(block["id"])
+        super().result(piece if named is None else piece.replaced(blocks=[{**block, "id": named}]))
 
     def _own(self, block: BlockDict) -> BlockDict:
         if block["type"] == "thinking" and "opaque" in block:
@@ -120,13 +123,9 @@ class PenguinAssembly(Assembly):
             return {**block, "opaque": opaque}
         if block["type"] != "toolUse":
             return block
-        key, times = block["id"], 1
-        while key in self._calls or key in self._results:  # a result that is there answers an earlier call
-            times += 1
-            key = f"{block['id']}#{times}"
-        self._named[block["id"]] = key
-        made = self._calls[key] = block if times == 1 else {**block, "id": key}
-        return made
+        self._named[id_in_file(block["id"])] = block["id"]
+        self._calls[block["id"]] = block
+        return block
 
 
 class PenguinReader(Reader):
@@ -208,8 +207,8 @@ class PenguinReader(Reader):
         if kind == "inline_thinking":
             return {"type": "thinking", "text": "", "opaque": {"data": self.settled(payload)}}
         if kind == "tool_call":
-            key = blocks.word(payload.get("tool_call_id")) or self.place("call")
-            return blocks.call_block(key, payload.get("name"), payload.get("arguments"))
+            key = blocks.word(payload.get("tool_call_id")) or "call"
+            return blocks.call_block(self.place(key), payload.get("name"), payload.get("arguments"))
         if kind == "text":
             return blocks.text(blocks.text_of(payload.get("text")))
         return self._picture(payload)
@@ -279,6 +278,11 @@ class PenguinFormat(Format):
 
 
 FORMATS = (PenguinFormat(),)
+
+
+def id_in_file(key: str) -> str:
+    """The id that a call, or its result, has in the file."""
+    return _CALL.sub("", key)
 
 
 def _shards(path: Path) -> list[Path]:

@@ -139,11 +139,13 @@ class PiReader(Reader):
         key = message.get("toolCallId")
         if type(key) is not str or not key.strip():
             key = self.place("result")
-        content, failed = self._content(message.get("content")), message.get("isError") is True
+        told, failed = message.get("content"), message.get("isError") is True
+        content = told if blocks.is_said(told) else self._content(told)
         self.piece("results", [blocks.result_block(key, content, failed)], at)
 
     def _user(self, message: Record, at: str | None) -> None:
-        said = self._content(message.get("content"))
+        told = message.get("content")
+        said = told if blocks.is_said(told) else self._content(told)
         text = blocks.beginning(said)
         is_typed = not text.startswith(_HEARTBEAT)
         self.piece("prompt" if is_typed else "context", said, at)
@@ -153,7 +155,8 @@ class PiReader(Reader):
         self.counts.assistant_msgs += 1
         fields = self._fields(message.get("model"), message.get("provider"), message.get("stopReason"))
         if self._entry is not None:
-            fields = {"id": self._entry, **fields}
+            fields = fields.copy()
+            fields["id"] = self._entry
         content: list[BlockDict] = []
         found = message.get("content")
         for number, item in enumerate(found if type(found) is list else blocks.items(found)):
@@ -168,7 +171,12 @@ class PiReader(Reader):
         if "errorMessage" in message and (error := blocks.word(message["errorMessage"])):
             content.append({"type": "error", "text": error})
         usage = message.get("usage")
-        self.piece("answer", content, at, fields, None, _usage(usage) if type(usage) is dict else None)
+        if type(usage) is not dict:
+            usage = None
+        else:
+            get = usage.get
+            usage = blocks.usage_dict(get("input"), get("cacheRead"), get("cacheWrite"), get("output"))
+        self.piece("answer", content, at, fields, None, usage)
 
     def _fields(self, *told: object) -> dict[str, str]:
         """As `_named`: few different ones are told, again and again."""
@@ -206,13 +214,8 @@ class PiReader(Reader):
         return self._said(item)
 
     def _content(self, content: object) -> list[BlockDict]:
-        found: list[BlockDict] = []
-        for item in content if type(content) is list else blocks.items(content):
-            if type(item) is dict:
-                # Mostly there is one: a comprehension costs more than that.
-                said = blocks.said(item) if item.get("type") == "text" else self._said(item)
-                found.append(said)
-        return found
+        found = [item for item in blocks.items(content) if type(item) is dict]
+        return [blocks.said(item) if item.get("type") == "text" else self._said(item) for item in found]
 
     def _said(self, item: BlockDict) -> BlockDict:
         """A block of another kind than text."""
@@ -280,10 +283,6 @@ class OpenClawFormat(PiFormat):
 
 
 FORMATS = (PiFormat(), OpenClawFormat())
-
-
-def _usage(usage: Record) -> dict[str, int]:
-    return blocks.usage_dict(usage.get("input"), usage.get("cacheRead"), usage.get("cacheWrite"), usage.get("output"))
 
 
 def _shell(message: Record) -> BlockDict:

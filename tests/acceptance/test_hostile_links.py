@@ -172,8 +172,12 @@ async def test_a_link_swapped_in_between_check_and_use_leads_nowhere(tmp_path: P
 
 async def test_a_model_that_makes_a_folder_of_the_memory_file_does_not_lock_its_user_out(tmp_path: Path) -> None:
     spoil = ToolUse(id="w", name="write_file", input={"path": "MEMORY.md/x", "content": "x"})
-    await use_tools(tmp_path, [spoil])
-    [result] = await use_tools(tmp_path, [ToolUse(id="r", name="read_file", input={"path": "MEMORY.md/x"})])
+    [refused] = await use_tools(tmp_path, [spoil])
+    assert refused.is_error
+    assert "MEMORY.md" in refused.text
+    keep = ToolUse(id="k", name="write_file", input={"path": "MEMORY.md", "content": "x"})
+    await use_tools(tmp_path, [keep])
+    [result] = await use_tools(tmp_path, [ToolUse(id="r", name="read_file", input={"path": "MEMORY.md"})])
     assert result.text == "x"
 
 
