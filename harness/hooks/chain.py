@@ -18,7 +18,7 @@ from harness.errors import ConfigError, HookError, PersistenceError
 from harness.hooks.events import Event
 from harness.hooks.handing import own
 from harness.hooks.misfits import Misfit, validated
-from harness.hooks.uninterrupted import handed_on, is_being_cancelled, is_being_closed
+from harness.hooks.uninterrupted import handed_on, is_the_end_of
 from harness.text import error_text
 from harness.tools.threads import run_in_own_thread
 
@@ -99,9 +99,9 @@ class HookChain:
             try:
                 await _answer(hook, event)
             except BaseException as error:
-                if isinstance(error, GeneratorExit) and is_being_closed(task):
-                    raise
-                if isinstance(error, asyncio.CancelledError) and is_being_cancelled():
+                if is_the_end_of(task, error):
+                    if not isinstance(error, asyncio.CancelledError):
+                        raise
                     cancelled = error
                     continue
                 handed_on(error)
@@ -119,9 +119,7 @@ class HookChain:
         except PersistenceError:
             raise  # the disk refused, which is no fault of the hook's
         except BaseException as error:
-            if isinstance(error, GeneratorExit) and is_being_closed(task):
-                raise
-            if isinstance(error, asyncio.CancelledError) and is_being_cancelled():
+            if is_the_end_of(task, error):
                 raise
             handed_on(error)
             raise HookError(

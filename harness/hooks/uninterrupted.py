@@ -10,7 +10,7 @@ import threading
 from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
 
-__all__ = ["handed_on", "is_being_cancelled", "is_being_closed", "patiently", "shielded", "stop_all", "uninterrupted"]
+__all__ = ["handed_on", "is_being_cancelled", "is_the_end_of", "patiently", "shielded", "stop_all", "uninterrupted"]
 
 T = TypeVar("T")
 
@@ -21,7 +21,14 @@ def is_being_cancelled() -> bool:
     return task is None or task.cancelling() > 0
 
 
-def is_being_closed(task: asyncio.Task[Any] | None) -> bool:
+def is_the_end_of(task: asyncio.Task[Any] | None, error: BaseException) -> bool:
+    """Whether what foreign code raised is the end of the task that ran it, and not that code's own fault."""
+    if isinstance(error, asyncio.CancelledError):
+        return is_being_cancelled()
+    return isinstance(error, GeneratorExit) and _is_being_closed(task)
+
+
+def _is_being_closed(task: asyncio.Task[Any] | None) -> bool:
     """Whether a `GeneratorExit` throws away what `task` ran, for then somebody else runs, or nobody."""
     try:
         return asyncio.current_task() is not task

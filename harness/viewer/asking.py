@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from harness.errors import ConfigError
-from harness.hooks.uninterrupted import handed_on, is_being_cancelled, is_being_closed
+from harness.hooks.uninterrupted import handed_on, is_the_end_of
 from harness.text import said
 from harness.tools.threads import run_in_own_thread
 
@@ -73,9 +73,7 @@ class Asked(Generic[T]):
         except Exception:
             raise
         except BaseException as error:
-            if isinstance(error, GeneratorExit) and is_being_closed(task):
-                raise
-            if isinstance(error, asyncio.CancelledError) and is_being_cancelled():
+            if is_the_end_of(task, error):
                 raise
             handed_on(error)
             wanted = f"raise an Exception, or return a {self._kind.__name__}, or None for who may see nothing"
